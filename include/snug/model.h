@@ -1,0 +1,112 @@
+// Models: one of the zoo by name, or your own, layer by layer.
+//
+//   auto model = snug::Model::define("tiny", [](snug::Layers& net) {
+//     auto x = net.images({.height = 32, .width = 32});
+//     x = net.relu("relu1", net.conv2d("conv1", x, {.out_channels = 16, .padding = 1}));
+//     net.softmax_cross_entropy(net.linear("fc", net.global_avg_pool("pool", x), 10));
+//   });
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace snug {
+
+struct Conv2dOptions {
+  std::int64_t out_channels = 0;
+  std::int64_t kernel = 3;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  std::int64_t dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = false;
+};
+
+struct PoolOptions {
+  std::int64_t kernel = 2;
+  std::int64_t stride = 2;
+  std::int64_t padding = 0;
+};
+
+struct BatchNormOptions {
+  double epsilon = 1e-5;
+  double momentum = 0.1;
+  std::int64_t group_size = 0;  // examples whose statistics are taken together; 0: all of the microbatch
+};
+
+struct ImageOptions {
+  std::int64_t channels = 3, height = 32, width = 32;
+  bool augment = true;  // in training: random flip, and random crop after padding
+  std::int64_t crop_padding = 4;
+  std::vector<double> mean = {}, std = {};  // per channel in units of 0..255; empty: 127.5 and 64
+};
+
+// A value of the model under construction; only the Layers that made it can use it.
+struct Tensor {
+  std::uint32_t id = 0;
+};
+
+// What a model's definition builds with. Every layer has a name of its own; its parameters are <name>.weight, <name>.bias, ...
+// UserError, naming the layer, when shapes do not go together.
+class Layers {
+ public:
+  Tensor images(const ImageOptions& options);                              // bytes, normalised on the way in
+  Tensor features(const std::vector<std::int64_t>& shape_of_one_example);  // numbers, taken as they are
+
+  Tensor conv2d(const std::string& name, Tensor x, const Conv2dOptions& options);
+  Tensor batch_norm(const std::string& name, Tensor x, const BatchNormOptions& options = {});
+  Tensor group_norm(const std::string& name, Tensor x, std::int64_t groups, double epsilon = 1e-5);
+  Tensor relu(const std::string& name, Tensor x);
+  Tensor add(const std::string& name, Tensor a, Tensor b);
+  Tensor max_pool(const std::string& name, Tensor x, const PoolOptions& options = {});
+  Tensor avg_pool(const std::string& name, Tensor x, const PoolOptions& options = {});
+  Tensor global_avg_pool(const std::string& name, Tensor x);
+  // The identity shortcut of residual networks: every stride-th pixel, new channels zero.
+  Tensor shortcut(const std::string& name, Tensor x, std::int64_t channels, std::int64_t stride);
+  Tensor linear(const std::string& name, Tensor x, std::int64_t out_features, bool bias = true);
+  Tensor dropout(const std::string& name, Tensor x, double probability);
+  Tensor flatten(const std::string& name, Tensor x);
+
+  // Ends the model.
+  void softmax_cross_entropy(Tensor logits, double label_smoothing = 0);
+
+  std::vector<std::int64_t> shape(Tensor x) const;
+
+ private:
+  friend class Model;
+  struct Impl;
+  explicit Layers(Impl& impl) : impl_(impl) {}
+  Impl& impl_;
+};
+
+struct ZooSettings {
+  std::int64_t classes = 0;     // 0: the model's own
+  std::int64_t image_size = 0;  // 0: the model's own
+};
+
+// A model that can be built for any batch size.
+class Model {
+ public:
+  // "wrn-28-2", "preresnet-110", "resnet-18", "resnet-50", "vgg-16", "small-cnn"; UserError naming the known ones otherwise.
+  static Model zoo(const std::string& name, const ZooSettings& settings = {});
+  // `definition` is called once for each batch size that is tried, and must build the same layers every time.
+  static Model define(const std::string& name, std::function<void(Layers&)> definition);
+
+  // Parameters whose names begin with `prefix` keep their values and take no gradient and no optimizer memory.
+  Model& freeze(const std::string& prefix);
+
+  std::int64_t parameter_count() const;
+
+  // For Snug itself: the model's graph for one batch size.
+  struct Impl;
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  explicit Model(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace snug

@@ -1,0 +1,6 @@
+// Snug trains neural networks inside the memory you give it. This header is the whole API.
+#pragma once
+
+#include <snug/error.h>
+#include <snug/model.h>
+#include <snug/trainer.h>

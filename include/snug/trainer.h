@@ -1,0 +1,70 @@
+// Training inside one arena whose size is known before the first step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <snug/model.h>
+
+namespace snug {
+
+struct TrainingOptions {
+  std::int64_t batch = 32;      // examples a step
+  std::int64_t microbatch = 0;  // examples in memory at a time; 0: the whole batch
+  double learning_rate = 0.1;
+  double momentum = 0.9;
+  double weight_decay = 5e-4;
+  bool nesterov = true;
+  std::uint64_t seed = 0;
+  int threads = 0;        // 0: as many as the machine has cores
+  bool checking = false;  // red zones and poison around every value: slow, and gives the same bits
+};
+
+// Where the bytes go, before anything runs.
+struct MemorySummary {
+  std::int64_t planned_peak_bytes = 0;  // the arena's size
+  std::int64_t bound_bytes = 0;         // what the lifetimes of values demand of any placement
+  struct {
+    std::int64_t model = 0, gradient = 0, optimizer = 0, activation = 0, workspace = 0, input = 0;
+  } by_class;  // at the fullest moment
+};
+
+struct StepResult {
+  double loss = 0;      // mean over the examples
+  double accuracy = 0;  // share of examples whose largest logit is the label
+};
+
+class Trainer {
+ public:
+  Trainer(const Model& model, const TrainingOptions& options);
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+
+  const MemorySummary& memory() const;
+  // The highest byte of the arena that any step so far has touched, found by looking and not by planning. Call
+  // `start_measuring` first, then train at least two steps.
+  void start_measuring();
+  std::int64_t measured_peak_bytes() const;
+
+  // One step on up to `batch` examples: pixels are N,H,W,C bytes, labels 0..classes-1. A smaller batch weighs its examples right.
+  StepResult train(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels);
+  // Loss and accuracy of any number of examples; changes nothing.
+  StepResult evaluate(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels);
+
+  void set_learning_rate(double learning_rate);
+
+  // Values in logical order (O,I,H,W for convolutions), whatever their layout in memory.
+  std::vector<std::string> parameter_names() const;
+  std::vector<float> parameter(const std::string& name) const;
+  void set_parameter(const std::string& name, std::span<const float> values);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace snug

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing; does nothing when all are there.
+# usage: scripts/setup.sh build    what building needs
+#        scripts/setup.sh check    and what formatting, linting and testing need
+set -euo pipefail
+
+packages=(cmake g++ git libbenchmark-dev libcli11-dev libfmt-dev libgtest-dev ninja-build nlohmann-json3-dev python3)
+# libomp-dev: clang-tidy reads the OpenMP sources with clang's own omp.h.
+if [[ ${1:-build} == check ]]; then packages+=(clang-format clang-tidy libomp-dev); fi
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "setup: not a Debian system; if the build stops, install your system's counterparts of: ${packages[*]}" >&2
+  exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  if [[ $status != installed ]]; then missing+=("$package"); fi
+done
+if ((${#missing[@]} == 0)); then exit 0; fi
+
+as_root=()
+if ((EUID != 0)); then as_root=(sudo); fi
+refuse() {
+  echo "setup: $1; please have an administrator run: apt-get install ${missing[*]}" >&2
+  exit 1
+}
+if ((EUID != 0)) && ! command -v sudo >/dev/null; then refuse "packages are missing and this user cannot install them (no sudo)"; fi
+
+echo "setup: installing ${missing[*]}"
+# `env`, so that the setting also passes through sudo.
+install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}")
+"${as_root[@]}" apt-get update -q || echo "setup: the package lists could not be refreshed; going on with the ones here" >&2
+"${as_root[@]}" "${install[@]}" || refuse "the packages could not be installed"

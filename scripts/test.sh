@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Runs the checks, cheapest first, and stops at the first that fails.
+# usage: scripts/test.sh [style] [release] [consumer] [asan] [tidy]    all of them when none is named
+set -euo pipefail
+cd "$(dirname "$0")/.."
+jobs=${JOBS:-$(nproc)}
+started=$SECONDS
+
+# stage <name> <command...>: runs one check, says its name and its time.
+stage() {
+  local name=$1 begin=$SECONDS
+  shift
+  echo "==> $name"
+  if ! "$@"; then
+    echo "FAILED: $name, after $((SECONDS - begin)) s" >&2
+    exit 1
+  fi
+  echo "    $name: $((SECONDS - begin)) s"
+}
+
+check_format() {
+  scripts/sources.sh | xargs -0 clang-format --dry-run -Werror || { echo "run: make format" >&2; return 1; }
+}
+
+configure() { cmake --preset "$1" -DSNUG_BUILD_TESTS=ON >"build/configure_$1.log" 2>&1 || { cat "build/configure_$1.log"; return 1; }; }
+build() { configure "$1" && cmake --build --preset "$1" -j "$jobs"; }
+run_ctest() { ctest --preset "$1" -j "$jobs"; }
+
+# An outside project must find, build against and run with what `cmake --install` leaves.
+check_consumer() {
+  local folder=$PWD/build/consumer
+  build release && rm -rf "$folder" && cmake --install build/release --prefix "$folder/installed" >/dev/null &&
+    cmake -G Ninja -S tests/consumer -B "$folder/build" -DCMAKE_PREFIX_PATH="$folder/installed" >/dev/null &&
+    cmake --build "$folder/build" -j "$jobs" && "$folder/build/consumer"
+}
+
+check_tidy() { configure release && scripts/tidy.py build/release "$jobs"; }
+
+style() {
+  stage "format" check_format
+  stage "include order, self-test" scripts/check_includes.py --self-test
+  stage "include order" scripts/check_includes.py
+  stage "words" scripts/check_words.sh
+}
+release() {
+  stage "release build" build release
+  stage "release tests" run_ctest release
+}
+consumer() { stage "consumer project" check_consumer; }
+asan() {
+  stage "asan build" build asan
+  stage "asan tests" run_ctest asan
+}
+tidy() { stage "clang-tidy" check_tidy; }
+
+if (($# == 0)); then set -- style release consumer asan tidy; fi
+for group in "$@"; do
+  case $group in
+    style | release | consumer | asan | tidy) ;;
+    *) echo "usage: scripts/test.sh [style] [release] [consumer] [asan] [tidy]" >&2 && exit 2 ;;
+  esac
+done
+
+scripts/setup.sh check
+mkdir -p build
+for group in "$@"; do "$group"; done
+echo "all passed: $* ($((SECONDS - started)) s)"

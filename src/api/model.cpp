@@ -1,0 +1,123 @@
+#include "api/model_impl.h"
+#include "base/error.h"
+#include "frontend/graph_builder.h"
+#include "frontend/zoo.h"
+#include <snug/model.h>
+
+namespace snug {
+
+struct Layers::Impl {
+  frontend::GraphBuilder builder;
+
+  ValueId value(Tensor tensor) const {
+    if (tensor.id >= builder.value_count()) throw UserError("a layer was given a tensor that this model did not make");
+    return ValueId(tensor.id);
+  }
+};
+
+namespace {
+
+Tensor tensor(ValueId id) { return {static_cast<std::uint32_t>(id.index())}; }
+
+}  // namespace
+
+Tensor Layers::images(const ImageOptions& options) { return tensor(impl_.builder.images(options)); }
+
+Tensor Layers::features(const std::vector<std::int64_t>& shape_of_one_example) {
+  return tensor(impl_.builder.features(Shape(shape_of_one_example)));
+}
+
+Tensor Layers::conv2d(const std::string& name, Tensor x, const Conv2dOptions& options) {
+  return tensor(impl_.builder.conv2d(name, impl_.value(x), options));
+}
+
+Tensor Layers::batch_norm(const std::string& name, Tensor x, const BatchNormOptions& options) {
+  return tensor(impl_.builder.batch_norm(name, impl_.value(x), options));
+}
+
+Tensor Layers::group_norm(const std::string& name, Tensor x, std::int64_t groups, double epsilon) {
+  return tensor(impl_.builder.group_norm(name, impl_.value(x), groups, epsilon));
+}
+
+Tensor Layers::relu(const std::string& name, Tensor x) { return tensor(impl_.builder.relu(name, impl_.value(x))); }
+
+Tensor Layers::add(const std::string& name, Tensor a, Tensor b) {
+  return tensor(impl_.builder.add(name, impl_.value(a), impl_.value(b)));
+}
+
+Tensor Layers::max_pool(const std::string& name, Tensor x, const PoolOptions& options) {
+  return tensor(impl_.builder.max_pool(name, impl_.value(x), options));
+}
+
+Tensor Layers::avg_pool(const std::string& name, Tensor x, const PoolOptions& options) {
+  return tensor(impl_.builder.avg_pool(name, impl_.value(x), options));
+}
+
+Tensor Layers::global_avg_pool(const std::string& name, Tensor x) {
+  return tensor(impl_.builder.global_avg_pool(name, impl_.value(x)));
+}
+
+Tensor Layers::shortcut(const std::string& name, Tensor x, std::int64_t channels, std::int64_t stride) {
+  return tensor(impl_.builder.shortcut(name, impl_.value(x), channels, stride));
+}
+
+Tensor Layers::linear(const std::string& name, Tensor x, std::int64_t out_features, bool bias) {
+  return tensor(impl_.builder.linear(name, impl_.value(x), out_features, bias));
+}
+
+Tensor Layers::dropout(const std::string& name, Tensor x, double probability) {
+  return tensor(impl_.builder.dropout(name, impl_.value(x), probability));
+}
+
+Tensor Layers::flatten(const std::string& name, Tensor x) { return tensor(impl_.builder.flatten(name, impl_.value(x))); }
+
+void Layers::softmax_cross_entropy(Tensor logits, double label_smoothing) {
+  impl_.builder.softmax_cross_entropy(impl_.value(logits), label_smoothing);
+}
+
+std::vector<std::int64_t> Layers::shape(Tensor x) const {
+  const auto dims = impl_.builder.type_of(impl_.value(x)).shape.dims();
+  return {dims.begin(), dims.end()};
+}
+
+Graph Model::Impl::graph(const GraphRequest& request) const {
+  Graph result = build(request);
+  frontend::freeze(result, frozen);
+  return result;
+}
+
+Model Model::zoo(const std::string& name, const ZooSettings& settings) {
+  auto impl = std::make_shared<Impl>();
+  impl->name = name;
+  impl->build = [name, settings](const GraphRequest& request) {
+    return frontend::build_zoo_model(
+        name, {.batch = request.batch, .classes = settings.classes, .image_size = settings.image_size, .dtype = request.dtype});
+  };
+  impl->graph({});  // an unknown name is the caller's mistake here, not at the first use
+  return Model(std::move(impl));
+}
+
+Model Model::define(const std::string& name, std::function<void(Layers&)> definition) {
+  auto impl = std::make_shared<Impl>();
+  impl->name = name;
+  impl->build = [name, definition = std::move(definition)](const GraphRequest& request) {
+    Layers::Impl layers_impl{.builder = {name, request.batch, request.dtype}};
+    Layers layers(layers_impl);
+    definition(layers);
+    return std::move(layers_impl.builder).finish();
+  };
+  impl->graph({});
+  return Model(std::move(impl));
+}
+
+Model& Model::freeze(const std::string& prefix) {
+  auto changed = std::make_shared<Impl>(*impl_);  // copies of this model stay as they are
+  changed->frozen.push_back(prefix);
+  changed->graph({});
+  impl_ = std::move(changed);
+  return *this;
+}
+
+std::int64_t Model::parameter_count() const { return frontend::parameter_count(impl_->graph({})); }
+
+}  // namespace snug

@@ -1,0 +1,100 @@
+#include <thread>
+
+#include "api/model_impl.h"
+#include "backends/reference/reference.h"
+#include "base/error.h"
+#include "plan/compile.h"
+#include "train/session.h"
+#include <snug/trainer.h>
+
+namespace snug {
+
+struct Trainer::Impl {
+  train::Session session;
+  MemorySummary memory;
+};
+
+namespace {
+
+int thread_count(int asked) {
+  if (asked < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", asked);
+  return asked > 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+MemorySummary summarize(const Plan& plan) {
+  const PeakMoment peak = peak_moment(plan);
+  const auto bytes = [&](MemoryClass c) { return peak.by_class[static_cast<std::size_t>(c)].count(); };
+  return {.planned_peak_bytes = plan.planned_peak_bytes.count(),
+          .bound_bytes = plan.bound_bytes.count(),
+          .by_class = {.model = bytes(MemoryClass::model),
+                       .gradient = bytes(MemoryClass::gradient),
+                       .optimizer = bytes(MemoryClass::optimizer),
+                       .activation = bytes(MemoryClass::activation),
+                       .workspace = bytes(MemoryClass::workspace),
+                       .input = bytes(MemoryClass::input)}};
+}
+
+StepResult to_step_result(const train::Result& result) {
+  return {.loss = result.loss, .accuracy = static_cast<double>(result.correct) / static_cast<double>(result.examples)};
+}
+
+train::Examples to_examples(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) {
+  return {.inputs = std::as_bytes(images), .labels = labels};
+}
+
+}  // namespace
+
+Trainer::Trainer(const Model& model, const TrainingOptions& options) {
+  const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
+  if (options.batch < 1 || microbatch < 1 || microbatch > options.batch) {
+    throw_user_error("a microbatch of {} out of a batch of {} is not possible", microbatch, options.batch);
+  }
+  Backend backend = backends::reference_backend(thread_count(options.threads));
+  Plan plan = compile(model.impl().graph({.batch = microbatch}), backend,
+                      {.batch = options.batch,
+                       .sgd = {.momentum = options.momentum, .weight_decay = options.weight_decay, .nesterov = options.nesterov},
+                       .red_zone = options.checking ? Bytes(128) : Bytes(0)});
+  const MemorySummary memory = summarize(plan);
+  impl_ = std::make_unique<Impl>(
+      Impl{.session = train::Session(std::move(plan), std::move(backend), options.seed), .memory = memory});
+  impl_->session.set_learning_rate(options.learning_rate);
+}
+
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+
+const MemorySummary& Trainer::memory() const { return impl_->memory; }
+
+void Trainer::start_measuring() { impl_->session.executor().start_measuring(); }
+
+std::int64_t Trainer::measured_peak_bytes() const { return impl_->session.executor().measured_peak_bytes().count(); }
+
+StepResult Trainer::train(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) {
+  return to_step_result(impl_->session.train_step(to_examples(images, labels)));
+}
+
+StepResult Trainer::evaluate(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) {
+  return to_step_result(impl_->session.evaluate(to_examples(images, labels)));
+}
+
+void Trainer::set_learning_rate(double learning_rate) { impl_->session.set_learning_rate(learning_rate); }
+
+std::vector<std::string> Trainer::parameter_names() const {
+  std::vector<std::string> names;
+  for (const State& state : impl_->session.plan().program.states) {
+    if (state.role == Role::parameter) names.push_back(state.name);
+  }
+  return names;
+}
+
+std::vector<float> Trainer::parameter(const std::string& name) const {
+  const std::vector<double> values = impl_->session.read_state(name);
+  return {values.begin(), values.end()};
+}
+
+void Trainer::set_parameter(const std::string& name, std::span<const float> values) {
+  impl_->session.write_state(name, std::vector<double>(values.begin(), values.end()));
+}
+
+}  // namespace snug

@@ -1,0 +1,32 @@
+// Graph -> Program: forward and explicit backward of one microbatch, the update, initial values and evaluation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace snug {
+
+struct SgdOptions {
+  double momentum = 0.9;
+  double weight_decay = 5e-4;
+  bool nesterov = true;
+};
+
+struct LowerOptions {
+  std::int64_t batch = 0;  // examples a step; 0: the graph's own
+  SgdOptions sgd = {};
+  std::vector<int> recipes = {};  // which gradient recipe each forward node takes; empty: the first of each
+};
+
+// Sections:
+//   init    initial weights, optimizer state and accumulators cleared
+//   micro   forward and backward; parameter gradients are added to <parameter>.grad
+//   update  SGD for every parameter that got a gradient; clears the accumulators
+//   eval    forward alone with the evaluation substitutes
+// Frozen parameters, and those the loss does not depend on, get no gradient and no momentum. A value read twice gets the sum of
+// its readers' gradients through `add` nodes; passes turn these into accumulation where a kernel can.
+Program lower(const Graph& graph, const LowerOptions& options);
+
+}  // namespace snug

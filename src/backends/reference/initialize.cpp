@@ -1,0 +1,47 @@
+#include "backends/reference/call.h"
+#include "backends/reference/kernels.h"
+#include "ops/random_draws.h"
+
+namespace snug::backends::reference {
+
+namespace {
+
+// The input is only there for its type: its bytes are never read.
+template <typename T>
+void run_fill(const Call& call) {
+  const Result<T> w = call.result<T>();
+  const double value = call.attributes.real("value");
+  parallel_for(call, w.elements(), [&](std::int64_t i) { w.set(i, value); });
+}
+
+// draw(seed, key, logical element) times `spread`.
+template <typename T, typename Draw>
+void fill_with_draws(const Call& call, double spread, const Draw& draw) {
+  const Result<T> w = call.result<T>();
+  const std::uint64_t seed = call.scalars(1).seed;
+  const auto key = static_cast<std::uint64_t>(call.attributes.integer("key"));
+  const PositionMap to_logical = PositionMap::to_row_major(call.outputs[0].type);
+  parallel_for(call, w.elements(),
+               [&](std::int64_t i) { w.set(i, spread * draw(seed, key, static_cast<std::uint64_t>(to_logical(i)))); });
+}
+
+template <typename T>
+void run_init_normal(const Call& call) {
+  fill_with_draws<T>(call, call.attributes.real("std"), ops::draw_init_normal);
+}
+
+template <typename T>
+void run_init_uniform(const Call& call) {
+  fill_with_draws<T>(call, call.attributes.real("bound"), ops::draw_init_uniform);
+}
+
+constexpr Signature kDrawn{.inputs = {Element::real, Element::scalars}};
+
+}  // namespace
+
+constinit const KernelDef fill = define<run_fill<float>, run_fill<double>>("reference_fill");
+constinit const KernelDef init_normal = define<run_init_normal<float>, run_init_normal<double>, kDrawn>("reference_init_normal");
+constinit const KernelDef init_uniform =
+    define<run_init_uniform<float>, run_init_uniform<double>, kDrawn>("reference_init_uniform");
+
+}  // namespace snug::backends::reference

@@ -1,0 +1,264 @@
+#include "frontend/graph_builder.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace snug::frontend {
+
+namespace {
+
+// Backward, the optimizer and workspaces name their values after the layer; these names must stay within the text form's 200.
+constexpr std::size_t kLongestLayerName = 150;
+
+std::vector<std::int64_t> both(std::int64_t value) { return {value, value}; }
+
+// What `build` returns; its UserErrors name the layer.
+template <typename Build>
+auto in_layer(const std::string& name, Build build) {
+  try {
+    return build();
+  } catch (const UserError& error) {
+    throw_user_error("layer '{}': {}", name, error.what());
+  }
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(std::string name, std::int64_t batch, DType dtype)
+    : dtype_(dtype), builder_(graph_.states, graph_.forward) {
+  check_name(name);
+  if (batch < 1) throw_user_error("a batch of {} examples is not possible; use at least 1", batch);
+  if (dtype != DType::f32 && dtype != DType::f64) throw_user_error("models are built in f32 or f64, not {}", name_of(dtype));
+  graph_.name = std::move(name);
+  graph_.batch = batch;
+  graph_.scalars = add_state("scalars", ops::scalars_type(), Role::scalar, false, {});
+  graph_.metrics = add_state("metrics", ops::metrics_type(), Role::scalar, false, {});
+}
+
+StateId GraphBuilder::add_state(const std::string& name, const Type& type, Role role, bool trainable, Initializer initializer) {
+  check_name(name);
+  if (!state_names_.insert(name).second)
+    throw_user_error("two parts of the model are called '{}'; give each layer a name of its own", name);
+  graph_.states.push_back({.name = name, .type = type, .role = role, .trainable = trainable});
+  graph_.initializers.push_back(initializer);
+  return StateId(graph_.states.size() - 1);
+}
+
+ValueId GraphBuilder::parameter(const std::string& name, const Type& type, Initializer initializer) {
+  return read(add_state(name, type, Role::parameter, true, initializer));
+}
+
+ValueId GraphBuilder::statistic(const std::string& name, const Type& type, Initializer initializer) {
+  return read(add_state(name, type, Role::statistic, false, initializer));
+}
+
+std::vector<ValueId> GraphBuilder::emit(const std::string& name, const OpDef& op, std::vector<ValueId> inputs,
+                                        Attributes attributes) {
+  check_name(name);
+  if (name.size() > kLongestLayerName)
+    throw_user_error("layer '{}' has too long a name; use at most {} characters", name, kLongestLayerName);
+  return in_layer(name,
+                  [&] { return builder_.emit(op, std::move(inputs), std::move(attributes), {.name = name, .layer = name}); });
+}
+
+ValueId GraphBuilder::images(const ImageOptions& options) {
+  const auto shape = in_layer("images", [&] { return Shape{graph_.batch, options.channels, options.height, options.width}; });
+  const StateId staging =
+      add_state("images", {.dtype = DType::u8, .shape = shape, .layout = Layout::channels_last()}, Role::input, false, {});
+  const auto channels = static_cast<std::size_t>(options.channels);
+  Attributes attributes{{"mean", options.mean.empty() ? std::vector<double>(channels, 127.5) : options.mean},
+                        {"std", options.std.empty() ? std::vector<double>(channels, 64.0) : options.std},
+                        {"padding", options.crop_padding},
+                        {"bits", std::int64_t{bits_per_element(dtype_)}},
+                        {"augment", std::int64_t{0}}};
+  const std::vector<ValueId> inputs{read(staging), read(graph_.scalars)};
+  const ValueId plain = emit("plain_input", ops::image_input, inputs, attributes).front();
+  if (!options.augment) return plain;
+  attributes.set("augment", std::int64_t{1});
+  const ValueId augmented = emit("input", ops::image_input, inputs, attributes).front();
+  graph_.evaluation_substitutes.emplace_back(augmented, plain);
+  return augmented;
+}
+
+ValueId GraphBuilder::features(const Shape& shape_of_one_example) {
+  std::vector<std::int64_t> dims{graph_.batch};
+  dims.insert(dims.end(), shape_of_one_example.dims().begin(), shape_of_one_example.dims().end());
+  Type type{.dtype = dtype_, .shape = Shape(dims)};
+  if (dims.size() == 4) type.layout = Layout::channels_last();
+  return read(add_state("features", type, Role::input, false, {}));
+}
+
+ValueId GraphBuilder::conv2d(const std::string& name, ValueId x, const Conv2dOptions& options) {
+  const Shape& input = type_of(x).shape;
+  if (input.rank() != 4) throw_user_error("layer '{}': the input is {}; a convolution takes [N,C,H,W]", name, to_string(input));
+  if (options.groups < 1 || input[1] % options.groups != 0) {
+    throw_user_error("layer '{}': {} input channels do not split into {} groups", name, input[1], options.groups);
+  }
+  if (options.out_channels < 1 || options.kernel < 1) {
+    throw_user_error("layer '{}': {} output channels with a kernel of {} are not possible; use at least 1 of each", name,
+                     options.out_channels, options.kernel);
+  }
+  const auto weight_shape = in_layer(name, [&] {
+    return Shape{options.out_channels, input[1] / options.groups, options.kernel, options.kernel};
+  });
+  const double fan_in = static_cast<double>(weight_shape[1] * weight_shape[2] * weight_shape[3]);
+  const Type weight_type{.dtype = dtype_, .shape = weight_shape, .layout = Layout::channels_last()};
+  // He et al.'s initialisation for layers followed by ReLU.
+  std::vector<ValueId> inputs{
+      x, parameter(name + ".weight", weight_type, {.kind = Initializer::Kind::normal, .amount = std::sqrt(2.0 / fan_in)})};
+  if (options.bias) {
+    inputs.push_back(parameter(name + ".bias", {.dtype = dtype_, .shape = {options.out_channels}},
+                               {.kind = Initializer::Kind::uniform, .amount = 1.0 / std::sqrt(fan_in)}));
+  }
+  return emit(name, ops::conv2d, inputs,
+              {{"stride", both(options.stride)},
+               {"padding", both(options.padding)},
+               {"dilation", both(options.dilation)},
+               {"groups", options.groups}})
+      .front();
+}
+
+ValueId GraphBuilder::batch_norm(const std::string& name, ValueId x, const BatchNormOptions& options) {
+  const Shape shape = type_of(x).shape;
+  if (shape.rank() != 4 && shape.rank() != 2) {
+    throw_user_error("layer '{}': the input is {}; batch norm takes [N,C,H,W] or [N,C]", name, to_string(shape));
+  }
+  const Type row{.dtype = ops::statistics_dtype(dtype_), .shape = {shape[1]}};
+  const Initializer ones{.kind = Initializer::Kind::constant, .amount = 1};
+  const Initializer zeros{.kind = Initializer::Kind::constant, .amount = 0};
+  const ValueId weight = parameter(name + ".weight", row, ones);
+  const ValueId bias = parameter(name + ".bias", row, zeros);
+  const StateId running_mean = add_state(name + ".running_mean", row, Role::statistic, false, zeros);
+  const StateId running_var = add_state(name + ".running_var", row, Role::statistic, false, ones);
+  const ValueId scalars = read(graph_.scalars);
+  const std::int64_t group_size = options.group_size == 0 ? shape[0] : options.group_size;
+
+  const Attributes grouping{{"group_size", group_size}};
+  const auto statistics = emit(name, ops::batch_norm_statistics, {x, scalars}, grouping);
+  const ValueId old_mean = read(running_mean);
+  const ValueId old_var = read(running_var);
+  graph_.evaluation_substitutes.emplace_back(statistics[0], old_mean);
+  graph_.evaluation_substitutes.emplace_back(statistics[1], old_var);
+  const Attributes moving{{"group_size", group_size},
+                          {"momentum", options.momentum},
+                          {"batch", shape[0]},
+                          {"pixels", shape.rank() == 4 ? shape[2] * shape[3] : std::int64_t{1}}};
+  in_layer(name, [&] {
+    return builder_.emit(ops::batch_norm_running, {statistics[0], statistics[1], old_mean, old_var, scalars}, moving,
+                         {.name = name, .layer = name, .writes = {running_mean, running_var}});
+  });
+  Attributes apply = grouping;
+  apply.set("epsilon", options.epsilon);
+  return emit(name, ops::batch_norm_apply, {x, statistics[0], statistics[1], weight, bias, scalars}, apply).front();
+}
+
+ValueId GraphBuilder::group_norm(const std::string& name, ValueId x, std::int64_t groups, double epsilon) {
+  const Shape& shape = type_of(x).shape;
+  if (shape.rank() != 4) throw_user_error("layer '{}': the input is {}; group norm takes [N,C,H,W]", name, to_string(shape));
+  const Type row{.dtype = ops::statistics_dtype(dtype_), .shape = {shape[1]}};
+  const ValueId weight = parameter(name + ".weight", row, {.kind = Initializer::Kind::constant, .amount = 1});
+  const ValueId bias = parameter(name + ".bias", row, {.kind = Initializer::Kind::constant, .amount = 0});
+  return emit(name, ops::group_norm, {x, weight, bias}, {{"groups", groups}, {"epsilon", epsilon}}).front();
+}
+
+ValueId GraphBuilder::relu(const std::string& name, ValueId x) { return emit(name, ops::relu, {x}).front(); }
+
+ValueId GraphBuilder::add(const std::string& name, ValueId a, ValueId b) { return emit(name, ops::add, {a, b}).front(); }
+
+ValueId GraphBuilder::max_pool(const std::string& name, ValueId x, const PoolOptions& options) {
+  return emit(name, ops::max_pool, {x},
+              {{"kernel", both(options.kernel)}, {"stride", both(options.stride)}, {"padding", both(options.padding)}})
+      .front();
+}
+
+ValueId GraphBuilder::avg_pool(const std::string& name, ValueId x, const PoolOptions& options) {
+  return emit(name, ops::avg_pool, {x},
+              {{"kernel", both(options.kernel)}, {"stride", both(options.stride)}, {"padding", both(options.padding)}})
+      .front();
+}
+
+ValueId GraphBuilder::global_avg_pool(const std::string& name, ValueId x) {
+  return emit(name, ops::global_avg_pool, {x}).front();
+}
+
+ValueId GraphBuilder::shortcut(const std::string& name, ValueId x, std::int64_t channels, std::int64_t stride) {
+  if (stride == 1 && type_of(x).shape.rank() == 4 && type_of(x).shape[1] == channels) return x;
+  return emit(name, ops::shortcut, {x}, {{"channels", channels}, {"stride", stride}}).front();
+}
+
+ValueId GraphBuilder::linear(const std::string& name, ValueId x, std::int64_t out_features, bool bias) {
+  const Shape& shape = type_of(x).shape;
+  if (shape.rank() != 2)
+    throw_user_error("layer '{}': the input is {}; a linear layer takes [N,features]; flatten it first", name, to_string(shape));
+  if (out_features < 1) throw_user_error("layer '{}': {} output features are not possible; use at least 1", name, out_features);
+  const double bound = 1.0 / std::sqrt(static_cast<double>(shape[1]));
+  const Initializer uniform{.kind = Initializer::Kind::uniform, .amount = bound};
+  const auto weight_shape = in_layer(name, [&] { return Shape{out_features, shape[1]}; });
+  std::vector<ValueId> inputs{x, parameter(name + ".weight", {.dtype = dtype_, .shape = weight_shape}, uniform)};
+  if (bias) inputs.push_back(parameter(name + ".bias", {.dtype = dtype_, .shape = {out_features}}, uniform));
+  return emit(name, ops::linear, inputs).front();
+}
+
+ValueId GraphBuilder::dropout(const std::string& name, ValueId x, double probability) {
+  const ValueId y =
+      emit(name, ops::dropout, {x, read(graph_.scalars)}, {{"probability", probability}, {"key", ++random_keys_}}).front();
+  graph_.evaluation_substitutes.emplace_back(y, x);
+  return y;
+}
+
+ValueId GraphBuilder::flatten(const std::string& name, ValueId x) {
+  const Type& type = type_of(x);
+  const Shape flat{type.shape[0], type.elements() / type.shape[0]};
+  const bool one_order = type.shape.rank() != 4 || type.shape[1] == 1 || type.shape[2] * type.shape[3] == 1;
+  if (!one_order && type.layout.kind == Layout::Kind::channels_last) {
+    x = emit(name + ".order", ops::relayout, {x}, {{"channels_last", std::int64_t{0}}}).front();
+  }
+  return reshape(name, x, flat);
+}
+
+ValueId GraphBuilder::reshape(const std::string& name, ValueId x, const Shape& shape) {
+  return emit(name, ops::reshape, {x}, {{"shape", std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())}}).front();
+}
+
+void GraphBuilder::softmax_cross_entropy(ValueId logits, double label_smoothing) {
+  const StateId labels = add_state("labels", {.dtype = DType::i32, .shape = {graph_.batch}}, Role::input, false, {});
+  loss("loss", ops::softmax_cross_entropy, {logits, read(labels), read(graph_.scalars)}, {{"label_smoothing", label_smoothing}});
+}
+
+void GraphBuilder::loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes) {
+  if (graph_.loss.valid()) throw UserError("the model already has a loss");
+  SNUG_CHECK(op.is_loss, "{} is no loss", op.name);
+  const ValueId value = emit(name, op, std::move(inputs), std::move(attributes)).front();
+  graph_.loss = NodeId(graph_.forward.nodes.size() - 1);
+  builder_.emit(ops::add, {read(graph_.metrics), value}, {}, {.name = "metrics", .layer = name, .writes = {graph_.metrics}});
+}
+
+Graph GraphBuilder::finish() && {
+  if (!graph_.loss.valid()) throw_user_error("the model '{}' has no loss; end it with softmax_cross_entropy", graph_.name);
+  return std::move(graph_);
+}
+
+void freeze(Graph& graph, const std::vector<std::string>& prefixes) {
+  for (const std::string& prefix : prefixes) {
+    bool found = false;
+    for (State& state : graph.states) {
+      if (state.role != Role::parameter || !state.name.starts_with(prefix)) continue;
+      state.trainable = false;
+      found = true;
+    }
+    if (!found) throw_user_error("no parameter's name begins with '{}', so nothing can be frozen", prefix);
+  }
+}
+
+std::int64_t parameter_count(const Graph& graph) {
+  std::int64_t count = 0;
+  for (const State& state : graph.states) {
+    if (state.role == Role::parameter) count += state.type.elements();
+  }
+  return count;
+}
+
+}  // namespace snug::frontend

@@ -1,0 +1,80 @@
+// Builds a Graph layer by layer. The model zoo, the public API and importers all go through here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/builder.h"
+#include "ir/graph.h"
+#include <snug/model.h>
+
+namespace snug::frontend {
+
+class GraphBuilder {
+ public:
+  // `dtype` (f32 or f64) is what activations and parameters are computed in.
+  GraphBuilder(std::string name, std::int64_t batch, DType dtype = DType::f32);
+  // The section builder points into the graph beside it.
+  GraphBuilder(const GraphBuilder&) = delete;
+  GraphBuilder& operator=(const GraphBuilder&) = delete;
+
+  // Inputs. Images are staged as bytes and normalised by an op; features are staged as they are computed with.
+  ValueId images(const ImageOptions& options);
+  ValueId features(const Shape& shape_of_one_example);
+
+  // Layers. Each is named; its parameters are called <name>.weight, <name>.bias and so on.
+  ValueId conv2d(const std::string& name, ValueId x, const Conv2dOptions& options);
+  ValueId batch_norm(const std::string& name, ValueId x, const BatchNormOptions& options = {});
+  ValueId group_norm(const std::string& name, ValueId x, std::int64_t groups, double epsilon = 1e-5);
+  ValueId relu(const std::string& name, ValueId x);
+  ValueId add(const std::string& name, ValueId a, ValueId b);
+  ValueId max_pool(const std::string& name, ValueId x, const PoolOptions& options = {});
+  ValueId avg_pool(const std::string& name, ValueId x, const PoolOptions& options = {});
+  ValueId global_avg_pool(const std::string& name, ValueId x);
+  // Identity shortcut: every stride-th pixel, new channels zero. The input itself when nothing changes.
+  ValueId shortcut(const std::string& name, ValueId x, std::int64_t channels, std::int64_t stride);
+  ValueId linear(const std::string& name, ValueId x, std::int64_t out_features, bool bias = true);
+  ValueId dropout(const std::string& name, ValueId x, double probability);
+  // [N, everything else] in logical (N,C,H,W) order.
+  ValueId flatten(const std::string& name, ValueId x);
+  ValueId reshape(const std::string& name, ValueId x, const Shape& shape);
+  // Any op with plain inputs; `name` becomes its layer and the name of its first output.
+  std::vector<ValueId> emit(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
+
+  // A trainable state of its own, for ops that the layers above do not cover.
+  ValueId parameter(const std::string& name, const Type& type, Initializer initializer);
+  // A state that training does not move by gradients.
+  ValueId statistic(const std::string& name, const Type& type, Initializer initializer);
+  ValueId scalars() { return read(graph_.scalars); }
+
+  // Ends the model: softmax cross-entropy of logits [N,K] with the staged labels, added to the metrics.
+  void softmax_cross_entropy(ValueId logits, double label_smoothing = 0);
+  // Ends the model with a loss op of the caller's.
+  void loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
+
+  const Type& type_of(ValueId id) const { return builder_.value(id).type; }
+  std::size_t value_count() const { return graph_.forward.values.size(); }
+
+  // UserError when the model has no loss. The builder is spent.
+  Graph finish() &&;
+
+ private:
+  StateId add_state(const std::string& name, const Type& type, Role role, bool trainable, Initializer initializer);
+  ValueId read(StateId id) { return builder_.read(id); }
+
+  Graph graph_;
+  DType dtype_;
+  SectionBuilder builder_;
+  std::unordered_set<std::string> state_names_;
+  std::int64_t random_keys_ = 0;  // each dropout layer draws from a stream of its own
+};
+
+// Parameters whose names begin with one of the prefixes keep their values: no gradient, no momentum. UserError when a prefix
+// names none.
+void freeze(Graph& graph, const std::vector<std::string>& prefixes);
+
+std::int64_t parameter_count(const Graph& graph);
+
+}  // namespace snug::frontend

@@ -1,0 +1,60 @@
+#include "frontend/zoo.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "frontend/zoo_models.h"
+
+namespace snug::frontend {
+
+namespace {
+
+constexpr std::array<ZooEntry, 6> kEntries{
+    {{"wrn-D-K", "wide residual network of depth D = 6n+4 and width K, pre-activation, identity shortcuts (wrn-28-2)"},
+     {"preresnet-D", "pre-activation residual network, D = 6n+2 (basic blocks) or 9n+2 (bottlenecks) (preresnet-110)"},
+     {"resnet-18", "torchvision's ResNet-18, 224x224, 1000 classes"},
+     {"resnet-50", "torchvision's ResNet-50, 224x224, 1000 classes"},
+     {"vgg-16", "torchvision's VGG-16, 224x224, 1000 classes, dropout"},
+     {"small-cnn", "three convolutions, 32x32, 10 classes: learns in a minute"}}};
+
+// The positive numbers of "wrn-28-2" behind the prefix "wrn-"; nothing when the name is not of that form.
+std::optional<std::vector<std::int64_t>> numbers_after(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  std::vector<std::int64_t> numbers;
+  while (true) {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
+    if (error != std::errc() || value < 1 || value > 100'000) return std::nullopt;
+    numbers.push_back(value);
+    name.remove_prefix(static_cast<std::size_t>(end - name.data()));
+    if (name.empty()) return numbers;
+    if (!name.starts_with("-")) return std::nullopt;
+    name.remove_prefix(1);
+  }
+}
+
+}  // namespace
+
+std::span<const ZooEntry> zoo_entries() { return kEntries; }
+
+Graph build_zoo_model(std::string_view name, const ZooOptions& options) {
+  if (options.classes < 0 || options.classes == 1)
+    throw_user_error("{} classes are not possible; use at least 2", options.classes);
+  const auto wrn = numbers_after(name, "wrn-");
+  if (wrn && wrn->size() == 2) return wide_resnet(std::string(name), (*wrn)[0], (*wrn)[1], options);
+  const auto preresnet = numbers_after(name, "preresnet-");
+  if (preresnet && preresnet->size() == 1) return preactivation_resnet(std::string(name), (*preresnet)[0], options);
+  if (name == "resnet-18") return torchvision_resnet("resnet-18", {2, 2, 2, 2}, ResidualKind::basic, options);
+  if (name == "resnet-50") return torchvision_resnet("resnet-50", {3, 4, 6, 3}, ResidualKind::bottleneck, options);
+  if (name == "vgg-16") return vgg_16(options);
+  if (name == "small-cnn") return small_cnn(options);
+  std::string known;
+  for (const ZooEntry& entry : kEntries) known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.pattern);
+  throw_user_error("there is no model '{}'; known are {} (D and K are numbers, as in wrn-28-2)", name, known);
+}
+
+}  // namespace snug::frontend

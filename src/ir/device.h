@@ -1,0 +1,65 @@
+// Where an arena lies and sections run. A backend brings its device; the runtime knows only this interface.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace snug {
+
+// A kernel bound to its operands: everything that can be made once (library handles, argument lists) is made when it is built.
+class BoundKernel {
+ public:
+  virtual ~BoundKernel() = default;
+  virtual void run() = 0;  // never allocates; on a GPU it only enqueues
+};
+
+// The one piece of memory that training uses: exactly as many bytes as the plan says.
+class Arena {
+ public:
+  virtual ~Arena() = default;
+
+  Bytes size() const { return size_; }
+  // Where it lies, for binding kernels; readable by the host only where `host_accessible`.
+  std::byte* data() const { return data_; }
+  virtual bool host_accessible() const = 0;
+
+  // Copies that wait for everything enqueued before them.
+  virtual void write(Bytes offset, std::span<const std::byte> source) = 0;
+  virtual void read(Bytes offset, std::span<std::byte> target) const = 0;
+
+  // The high-water mark is found without asking anyone who knows the plan: fill with a pattern, run, look for the last byte that
+  // changed. A second filling with the inverted pattern finds a byte that happened to be written with the first pattern's value.
+  enum class Canary : std::uint8_t { plain = 0xA5, inverted = 0x5A };
+  virtual void fill_from(Bytes begin, Canary canary) = 0;
+  // One past the last byte that differs from the canary that [begin, size) was filled with; `begin` when none does.
+  virtual Bytes high_water_mark(Bytes begin, Canary canary) const = 0;
+
+  // False when somebody wrote beside the arena.
+  virtual bool margins_untouched() const = 0;
+
+ protected:
+  Bytes size_;
+  std::byte* data_ = nullptr;
+};
+
+// A section's bound kernels in order; runs again and again.
+class SectionRunner {
+ public:
+  virtual ~SectionRunner() = default;
+  virtual void run() = 0;
+  virtual void run_node(std::size_t node) = 0;  // one alone, finished when it returns: for checking mode and profiles
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  // DoesNotFit when there is not that much to be had.
+  virtual std::unique_ptr<Arena> make_arena(Bytes size) = 0;
+  virtual std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) = 0;
+};
+
+}  // namespace snug

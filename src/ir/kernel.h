@@ -1,0 +1,75 @@
+// What a backend offers for a node. The interface lives with the IR because passes ask it (how much workspace? can it
+// accumulate?) long before anything runs, and planning must work without a device.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "ir/device.h"
+#include "ir/op.h"
+
+namespace snug {
+
+// What a kernel is asked about: a node's op, constants and operand types, and how many threads will run it.
+struct KernelQuery {
+  const OpDef& op;
+  const Attributes& attributes;
+  std::span<const Type> inputs;
+  std::span<const Type> outputs;
+  int threads = 1;
+  Device* device = nullptr;  // the backend's
+};
+
+struct Accept {
+  Bytes workspace;                 // scratch the kernel needs while it runs
+  std::string_view numerics = "";  // kernels of one class give the same bits; empty: the op's plain definition
+  double estimated_seconds = 0;    // 0: unknown
+};
+struct Refuse {
+  std::string reason;
+};
+using KernelMatch = std::variant<Accept, Refuse>;
+
+// One operand where the plan put it.
+struct Operand {
+  Type type;
+  std::byte* data = nullptr;
+};
+
+struct KernelArguments {
+  const Attributes& attributes;
+  std::span<const Operand> inputs;
+  std::span<const Operand> outputs;
+  std::span<std::byte> workspace;
+  int threads = 1;
+  Device* device = nullptr;  // the backend's
+};
+
+struct KernelDef {
+  std::string_view name;  // <library>_<op>
+  std::string_view op;
+  KernelMatch (*match)(const KernelQuery&) = nullptr;
+  std::unique_ptr<BoundKernel> (*bind)(const KernelArguments&) = nullptr;
+};
+
+// A backend: its kernels in order of preference, the reference last.
+struct Backend {
+  std::string_view name;
+  std::vector<const KernelDef*> kernels;
+  int threads = 1;
+  std::shared_ptr<Device> device = nullptr;  // none: for planning only
+
+  // What a kernel would be asked about this node; the types must outlive it.
+  KernelQuery query(const Node& node, const NodeTypes& types) const;
+  // The first kernel that accepts; nullptr when none does. `refusals` gathers "kernel: reason" of those asked before.
+  const KernelDef* choose(const KernelQuery& query, Accept& accept, std::vector<std::string>* refusals = nullptr) const;
+  const KernelDef* find(std::string_view kernel_name) const;
+};
+
+}  // namespace snug

@@ -1,0 +1,108 @@
+// An op as data. One file in ops/ says everything about one op by filling in an OpDef; passes, the verifier and the text form
+// read it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/program.h"
+
+namespace snug {
+
+class GradientContext;
+class SectionBuilder;
+
+// The operands a node is to be made from, before it exists.
+struct OpCall {
+  std::span<const Type> inputs;
+  const Attributes& attributes;
+};
+
+// Output `output` may take the bytes of input `input` when that input dies there: the kernel reads each element before it writes
+// it.
+struct InPlacePromise {
+  std::uint8_t output;
+  std::uint8_t input;
+};
+
+// One way to differentiate an op: what must be kept from the forward pass, and how backward is built from that and nothing else.
+// Persistent inputs (parameters, scalars, staging) cost nothing to keep and may always be read.
+struct GradientRecipe {
+  std::string_view name;
+  std::uint32_t keeps_inputs = 0;   // bit i: input i
+  std::uint32_t keeps_outputs = 0;  // bit i: output i
+  // Emitted right after the op in the forward pass; its result is kept instead of a larger value (sign bits, argmax).
+  ValueId (*make_extra)(SectionBuilder&, const Node& forward) = nullptr;
+  void (*build)(GradientContext&) = nullptr;
+};
+
+struct OpDef {
+  std::string_view name;
+  // Types of the outputs; UserError naming the offending shape or attribute when the operands do not go together.
+  std::vector<Type> (*infer)(const OpCall&) = nullptr;
+  // Multiply-add counts as two.
+  std::int64_t (*flops)(const NodeTypes&, const Attributes&) = nullptr;
+  std::span<const GradientRecipe> gradients = {};  // empty: no gradient flows through
+  std::span<const InPlacePromise> in_place = {};
+  std::span<const std::string_view> outputs = {};  // suffixes for the names of further outputs
+  bool is_view = false;                            // output 0 is input 0 under another shape: the same bytes, never written
+  bool is_loss = false;                            // backward starts here: the recipe needs no gradient of its output
+  bool may_recompute = true;                       // false: running it twice would count something twice
+  bool cheap_to_recompute = false;                 // no matrix product: a pass over memory
+  bool may_accumulate = false;                     // a kernel may add output 0 to a value given as one more, last, input
+};
+
+inline constexpr std::string_view kAccumulate = "accumulate";  // attribute, 1: output 0 = last input + result
+
+bool accumulates(const Attributes& attributes);
+
+// Types of the outputs, the accumulator understood; messages of UserErrors begin with the op's name.
+std::vector<Type> infer_types(const OpDef& op, const OpCall& call);
+
+// The op's promise, or the accumulator's.
+bool promises_in_place(const Node& node, std::size_t output, std::size_t input);
+
+std::int64_t count_flops(const Section& section, const Node& node);
+
+// Looks an op up by name; nullptr when there is none.
+using OpLookup = const OpDef* (*)(std::string_view name);
+
+// What a recipe's `build` sees.
+class GradientContext {
+ public:
+  GradientContext(SectionBuilder& builder, const Node& forward, const GradientRecipe& recipe,
+                  std::vector<ValueId> output_gradients, std::vector<bool> wanted, ValueId extra);
+
+  SectionBuilder& builder() { return builder_; }
+  const Attributes& attributes() const { return forward_.attributes; }
+  std::size_t input_count() const { return forward_.inputs.size(); }
+
+  // A kept input or output; InternalError when the recipe did not say that it keeps it.
+  ValueId input(std::size_t i) const;
+  ValueId output(std::size_t i) const;
+  ValueId extra() const;
+  // Shapes are always known, kept or not.
+  const Type& input_type(std::size_t i) const;
+
+  ValueId output_gradient(std::size_t i) const;
+  bool wants(std::size_t input) const { return wanted_[input]; }
+  void set_gradient(std::size_t input, ValueId gradient) { gradients_[input] = gradient; }
+  const std::vector<ValueId>& gradients() const { return gradients_; }
+
+  // Emits a backward node of one output.
+  ValueId emit(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
+  std::vector<ValueId> emit_all(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
+
+ private:
+  SectionBuilder& builder_;
+  const Node& forward_;
+  const GradientRecipe& recipe_;
+  std::vector<ValueId> output_gradients_;
+  std::vector<bool> wanted_;
+  ValueId extra_;
+  std::vector<ValueId> gradients_;
+};
+
+}  // namespace snug

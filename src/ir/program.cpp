@@ -1,0 +1,97 @@
+#include "ir/program.h"
+
+namespace snug {
+
+std::string_view name_of(Role role) {
+  switch (role) {
+    case Role::parameter:
+      return "parameter";
+    case Role::gradient:
+      return "gradient";
+    case Role::optimizer:
+      return "optimizer";
+    case Role::statistic:
+      return "statistic";
+    case Role::activation:
+      return "activation";
+    case Role::activation_gradient:
+      return "activation_gradient";
+    case Role::workspace:
+      return "workspace";
+    case Role::input:
+      return "input";
+    case Role::scalar:
+      return "scalar";
+  }
+  return "?";
+}
+
+std::string_view name_of(MemorySpace space) { return space == MemorySpace::device ? "device" : "host"; }
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::init:
+      return "init";
+    case Phase::forward:
+      return "forward";
+    case Phase::recompute:
+      return "recompute";
+    case Phase::backward:
+      return "backward";
+    case Phase::update:
+      return "update";
+  }
+  return "?";
+}
+
+std::string_view name_of(SectionKind kind) {
+  switch (kind) {
+    case SectionKind::init:
+      return "init";
+    case SectionKind::micro:
+      return "micro";
+    case SectionKind::update:
+      return "update";
+    case SectionKind::rewire:
+      return "rewire";
+    case SectionKind::eval:
+      return "eval";
+  }
+  return "?";
+}
+
+const Section* Program::find_section(SectionKind kind) const {
+  for (const Section& section : sections) {
+    if (section.kind == kind) return &section;
+  }
+  return nullptr;
+}
+
+StateId Program::find_state(std::string_view state_name) const {
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states[i].name == state_name) return StateId(i);
+  }
+  return StateId::none();
+}
+
+std::vector<ValueLife> value_lives(const Section& section) {
+  std::vector<ValueLife> lives(section.values.size());
+  for (std::size_t i = 0; i < section.nodes.size(); ++i) {
+    const Node& node = section.nodes[i];
+    for (const ValueId input : node.inputs) lives[input.index()].last_use = NodeId(i);
+    for (const ValueId output : node.outputs) lives[output.index()] = {NodeId(i), NodeId(i)};
+    if (node.workspace.valid()) lives[node.workspace.index()] = {NodeId(i), NodeId(i)};
+  }
+  return lives;
+}
+
+NodeTypes types_of(const Section& section, const Node& node) {
+  NodeTypes types;
+  types.inputs.reserve(node.inputs.size());
+  types.outputs.reserve(node.outputs.size());
+  for (const ValueId id : node.inputs) types.inputs.push_back(section.value(id).type);
+  for (const ValueId id : node.outputs) types.outputs.push_back(section.value(id).type);
+  return types;
+}
+
+}  // namespace snug

@@ -1,0 +1,113 @@
+// The program: a training step as a straight list of nodes over values, in SSA form, in execution order, with every shape known.
+// Every memory method is a rewrite of this list; memory is liveness of this list.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/strong_id.h"
+#include "ir/attributes.h"
+#include "ir/type.h"
+
+namespace snug {
+
+struct OpDef;
+
+using ValueId = StrongId<struct ValueTag>;
+using NodeId = StrongId<struct NodeTag>;
+using StateId = StrongId<struct StateTag>;
+
+// Why a value exists; the classes of the memory report follow from it.
+enum class Role : std::uint8_t {
+  parameter,
+  gradient,
+  optimizer,
+  statistic,
+  activation,
+  activation_gradient,
+  workspace,
+  input,
+  scalar
+};
+enum class MemorySpace : std::uint8_t { device, host };
+enum class Phase : std::uint8_t { init, forward, recompute, backward, update };
+enum class SectionKind : std::uint8_t { init, micro, update, rewire, eval };
+
+std::string_view name_of(Role role);
+std::string_view name_of(MemorySpace space);
+std::string_view name_of(Phase phase);
+std::string_view name_of(SectionKind kind);
+
+// What outlives a section: parameters, gradient accumulators, optimizer state, statistics, input staging, scalars.
+struct State {
+  std::string name;
+  Type type;
+  Role role = Role::parameter;
+  MemorySpace space = MemorySpace::device;
+  bool trainable = false;
+};
+
+// A value is either transient (made by a node, dead after its last reader) or one version of a state: `w@0` as the section finds
+// it, `w@1` after the first node that writes it.
+struct Value {
+  std::string name;
+  Type type;
+  Role role = Role::activation;
+  MemorySpace space = MemorySpace::device;
+  StateId state = StateId::none();
+  int version = 0;                   // of the state
+  ValueId shares = ValueId::none();  // takes the bytes of this input of its own node
+
+  bool is_state() const { return state.valid(); }
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Attributes attributes;
+  Phase phase = Phase::forward;
+  std::string layer;                    // where in the model it comes from, for people
+  std::string kernel;                   // chosen by a pass; empty before
+  ValueId workspace = ValueId::none();  // the kernel's scratch, alive while the node runs
+};
+
+struct Section {
+  SectionKind kind = SectionKind::micro;
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+
+  const Value& value(ValueId id) const { return values[id.index()]; }
+  Value& value(ValueId id) { return values[id.index()]; }
+};
+
+struct Program {
+  std::string name;
+  std::int64_t batch = 0;       // examples a step
+  std::int64_t microbatch = 0;  // examples a run of `micro`
+  std::vector<State> states;
+  std::vector<Section> sections;
+
+  const State& state(StateId id) const { return states[id.index()]; }
+  // The section of that kind, or nullptr.
+  const Section* find_section(SectionKind kind) const;
+  // The state of that name, or none.
+  StateId find_state(std::string_view state_name) const;
+};
+
+// For every value of the section: the node that makes it (none for a state's first version) and the last that reads or makes it.
+struct ValueLife {
+  NodeId producer = NodeId::none();
+  NodeId last_use = NodeId::none();
+};
+std::vector<ValueLife> value_lives(const Section& section);
+
+// A node's operands as ops and kernels see them: types, not ids.
+struct NodeTypes {
+  std::vector<Type> inputs;
+  std::vector<Type> outputs;
+};
+NodeTypes types_of(const Section& section, const Node& node);
+
+}  // namespace snug

@@ -1,0 +1,176 @@
+#include "ops/batch_norm.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+// Batch norm is three ops, so that statistics and normalisation can be recomputed while the running statistics move once:
+//   batch_norm_statistics(x, scalars) {group_size} -> mean, variance [groups,C]      over the valid examples; variance is biased
+//   batch_norm_apply(x, mean, variance, weight, bias, scalars) {group_size, epsilon} -> y
+//     mean and variance [groups,C], or fixed ones [C]; the scalar block tells the gradient how many examples are valid
+//   batch_norm_running(mean, variance, running_mean, running_var, scalars) {group_size, momentum, batch, pixels} -> both running
+//   ones
+// The gradient of `apply` includes the way through the statistics when they are of the batch, so `statistics` has none of its
+// own.
+
+namespace snug::ops {
+
+BatchNormGeometry BatchNormGeometry::from(const Shape& x, const Attributes& attributes) {
+  if (x.rank() != 4 && x.rank() != 2) throw_user_error("the input is {}; it must be [N,C,H,W] or [N,C]", to_string(x));
+  const std::int64_t group_size = attributes.integer("group_size");
+  if (group_size < 1) throw_user_error("a statistics group of {} examples is not possible; use at least 1", group_size);
+  return {.batch = x[0],
+          .channels = x[1],
+          .pixels = x.rank() == 4 ? x[2] * x[3] : 1,
+          .group_size = group_size,
+          .groups = x[0] / group_size + (x[0] % group_size == 0 ? 0 : 1)};
+}
+
+std::int64_t BatchNormGeometry::valid_in_group(std::int64_t g, std::int64_t valid) const {
+  const std::int64_t begin = g * group_size;
+  return std::clamp<std::int64_t>(std::min(valid, batch) - begin, 0, group_size);
+}
+
+namespace {
+
+Shape rows(const BatchNormGeometry& g) { return {g.groups, g.channels}; }
+
+bool fixed_statistics(const Type& mean) { return mean.shape.rank() == 1; }
+
+void require_statistics(const Type& type, const BatchNormGeometry& g, std::string_view what) {
+  require_shape(type, fixed_statistics(type) ? Shape{g.channels} : rows(g), what);
+}
+
+std::vector<Type> infer_statistics(const OpCall& call) {
+  require_inputs(call, 2);
+  require_scalars(call.inputs[1]);
+  const auto g = BatchNormGeometry::from(call.inputs[0].shape, call.attributes);
+  const Type row{.dtype = statistics_dtype(call.inputs[0].dtype), .shape = rows(g)};
+  return {row, row};
+}
+
+std::vector<Type> infer_apply(const OpCall& call) {
+  require_inputs(call, 6);
+  require_epsilon(call);
+  const auto g = BatchNormGeometry::from(call.inputs[0].shape, call.attributes);
+  require_statistics(call.inputs[1], g, "the mean");
+  require_shape(call.inputs[2], call.inputs[1].shape, "the variance");
+  require_shape(call.inputs[3], {g.channels}, "the weight");
+  require_shape(call.inputs[4], {g.channels}, "the bias");
+  require_scalars(call.inputs[5]);
+  return {call.inputs[0]};
+}
+
+std::vector<Type> infer_running(const OpCall& call) {
+  require_inputs(call, 5);
+  const Type& mean = call.inputs[0];
+  require_rank(mean, 2, "the mean");
+  const double momentum = call.attributes.real("momentum");
+  if (!(momentum >= 0 && momentum <= 1)) throw_user_error("momentum {} is not in [0, 1]", momentum);
+  const Shape x{call.attributes.integer("batch"), mean.shape[1], call.attributes.integer("pixels"), 1};
+  require_shape(mean, rows(BatchNormGeometry::from(x, call.attributes)), "the mean");
+  require_shape(call.inputs[1], mean.shape, "the variance");
+  require_shape(call.inputs[2], {mean.shape[1]}, "the running mean");
+  require_shape(call.inputs[3], {mean.shape[1]}, "the running variance");
+  require_scalars(call.inputs[4]);
+  return {call.inputs[2], call.inputs[3]};
+}
+
+// batch_norm_grad_reduce(dy, x, mean, variance) {group_size, epsilon} -> sums [groups,C]: of dy * normalised x, and of dy
+std::vector<Type> infer_grad_reduce(const OpCall& call) {
+  require_inputs(call, 4);
+  require_epsilon(call);
+  require_same_shape(call.inputs[0], call.inputs[1], "the output gradient and the input");
+  const auto g = BatchNormGeometry::from(call.inputs[1].shape, call.attributes);
+  require_statistics(call.inputs[2], g, "the mean");
+  require_shape(call.inputs[3], call.inputs[2].shape, "the variance");
+  const Type row{.dtype = call.inputs[2].dtype, .shape = rows(g)};
+  return {row, row};
+}
+
+// batch_norm_grad_input(dy, x, mean, variance, weight, weight_sums, bias_sums, scalars) {group_size, epsilon} -> dx
+std::vector<Type> infer_grad_input(const OpCall& call) {
+  require_inputs(call, 8);
+  require_epsilon(call);
+  require_same_shape(call.inputs[0], call.inputs[1], "the output gradient and the input");
+  const auto g = BatchNormGeometry::from(call.inputs[1].shape, call.attributes);
+  require_shape(call.inputs[2], rows(g), "the mean");
+  require_shape(call.inputs[3], rows(g), "the variance");
+  require_shape(call.inputs[4], {g.channels}, "the weight");
+  require_shape(call.inputs[5], rows(g), "the sums for the weight");
+  require_shape(call.inputs[6], rows(g), "the sums for the bias");
+  require_scalars(call.inputs[7]);
+  return {call.inputs[0]};
+}
+
+// batch_norm_grad_fixed(dy, variance, weight) {group_size, epsilon} -> dx, when the statistics do not depend on x
+std::vector<Type> infer_grad_fixed(const OpCall& call) {
+  require_inputs(call, 3);
+  require_epsilon(call);
+  const auto g = BatchNormGeometry::from(call.inputs[0].shape, call.attributes);
+  require_shape(call.inputs[1], {g.channels}, "the variance");
+  require_shape(call.inputs[2], {g.channels}, "the weight");
+  return {call.inputs[0]};
+}
+
+void build_gradient(GradientContext& context) {
+  const ValueId dy = context.output_gradient(0);
+  const Attributes& attributes = context.attributes();
+  const bool fixed = fixed_statistics(context.input_type(1));
+  std::vector<ValueId> sums;
+  if (context.wants(3) || context.wants(4) || (context.wants(0) && !fixed)) {
+    sums = context.emit_all(batch_norm_grad_reduce, {dy, context.input(0), context.input(1), context.input(2)}, attributes);
+  }
+  if (context.wants(3)) context.set_gradient(3, context.emit(sum_to_channels, {sums[0]}));
+  if (context.wants(4)) context.set_gradient(4, context.emit(sum_to_channels, {sums[1]}));
+  if (!context.wants(0)) return;
+  if (fixed) {
+    context.set_gradient(0, context.emit(batch_norm_grad_fixed, {dy, context.input(2), context.input(3)}, attributes));
+    return;
+  }
+  const std::vector<ValueId> inputs{dy,      context.input(0), context.input(1), context.input(2), context.input(3),
+                                    sums[0], sums[1],          context.input(5)};
+  context.set_gradient(0, context.emit(batch_norm_grad_input, inputs, attributes));
+}
+
+constexpr std::array<GradientRecipe, 1> kRecipes{{{.name = "input", .keeps_inputs = 0b01111, .build = build_gradient}}};
+constexpr std::array<std::string_view, 2> kStatisticsOutputs{"mean", "variance"};
+constexpr std::array<std::string_view, 2> kReduceOutputs{"weight_sums", "bias_sums"};
+constexpr std::array<InPlacePromise, 2> kRunningInPlace{{{0, 2}, {1, 3}}};
+
+}  // namespace
+
+constinit const OpDef batch_norm_statistics{.name = "batch_norm_statistics",
+                                            .infer = infer_statistics,
+                                            .flops = flops_per_input_element<5>,
+                                            .outputs = kStatisticsOutputs,
+                                            .cheap_to_recompute = true};
+
+constinit const OpDef batch_norm_apply{.name = "batch_norm_apply",
+                                       .infer = infer_apply,
+                                       .flops = flops_per_output_element<2>,
+                                       .gradients = kRecipes,
+                                       .in_place = kFirstInPlace,
+                                       .cheap_to_recompute = true};
+
+constinit const OpDef batch_norm_running{
+    .name = "batch_norm_running", .infer = infer_running, .in_place = kRunningInPlace, .may_recompute = false};
+
+constinit const OpDef batch_norm_grad_reduce{
+    .name = "batch_norm_grad_reduce", .infer = infer_grad_reduce, .flops = flops_per_input_element<5>, .outputs = kReduceOutputs};
+
+constinit const OpDef batch_norm_grad_input{.name = "batch_norm_grad_input",
+                                            .infer = infer_grad_input,
+                                            .flops = flops_per_output_element<6>,
+                                            .in_place = kBothInPlace,
+                                            .may_accumulate = true};
+
+constinit const OpDef batch_norm_grad_fixed{.name = "batch_norm_grad_fixed",
+                                            .infer = infer_grad_fixed,
+                                            .flops = flops_per_output_element<1>,
+                                            .in_place = kFirstInPlace,
+                                            .may_accumulate = true};
+
+}  // namespace snug::ops

@@ -1,0 +1,23 @@
+// The geometry of batch normalisation; shape inference and kernels share it.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/attributes.h"
+#include "ir/type.h"
+
+namespace snug::ops {
+
+// x is [N,C,H,W] or [N,C]. Statistics are taken over groups of `group_size` consecutive examples: one group is ordinary batch
+// norm; several inside one batch do what that many microbatches would.
+struct BatchNormGeometry {
+  std::int64_t batch, channels, pixels;  // pixels: H*W, or 1
+  std::int64_t group_size, groups;       // groups: ceil(batch / group_size)
+
+  static BatchNormGeometry from(const Shape& x, const Attributes& attributes);
+
+  // Examples of group g that are not padding, when the first `valid` of the batch are not.
+  std::int64_t valid_in_group(std::int64_t g, std::int64_t valid) const;
+};
+
+}  // namespace snug::ops

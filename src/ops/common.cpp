@@ -1,0 +1,77 @@
+#include "ops/common.h"
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace snug::ops {
+
+void require_inputs(const OpCall& call, std::size_t least, std::size_t most) {
+  const std::size_t count = call.inputs.size();
+  if (count < least || count > most) {
+    throw_user_error("got {} inputs; it takes {}", count,
+                     least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most));
+  }
+}
+
+void require_rank(const Type& type, std::size_t rank, std::string_view what) {
+  if (type.shape.rank() != rank) throw_user_error("{} is {}; it must have {} dimensions", what, to_string(type.shape), rank);
+}
+
+void require_same_shape(const Type& a, const Type& b, std::string_view what) {
+  if (a.shape != b.shape || a.dtype != b.dtype) {
+    throw_user_error("{} must have the same shape and type, but are {} and {}", what, to_string(a), to_string(b));
+  }
+}
+
+void require_shape(const Type& type, const Shape& shape, std::string_view what) {
+  if (type.shape != shape) throw_user_error("{} is {}; it must be {}", what, to_string(type.shape), to_string(shape));
+}
+
+Type scalars_type() { return {.dtype = DType::u8, .shape = {static_cast<std::int64_t>(sizeof(Scalars))}}; }
+
+Type metrics_type() { return {.dtype = DType::f64, .shape = {3}}; }
+
+void require_scalars(const Type& type) {
+  if (type != scalars_type())
+    throw_user_error("the scalar block is {}; it must be {}", to_string(type), to_string(scalars_type()));
+}
+
+void require_epsilon(const OpCall& call) {
+  const double epsilon = call.attributes.real("epsilon");
+  if (!(epsilon >= 0 && std::isfinite(epsilon))) throw_user_error("epsilon {} is not a number of at least 0", epsilon);
+}
+
+DType statistics_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+std::vector<Type> infer_same_as_first(const OpCall& call) {
+  require_inputs(call, 1);
+  return {call.inputs[0]};
+}
+
+std::vector<Type> infer_same_as_both(const OpCall& call) {
+  require_inputs(call, 2);
+  require_same_shape(call.inputs[0], call.inputs[1], "the two operands");
+  return {call.inputs[0]};
+}
+
+Type type_from_input_shape(const Type& gradient, const Attributes& attributes) {
+  Type type{.dtype = gradient.dtype, .shape = Shape(std::span<const std::int64_t>(attributes.integers("input_shape")))};
+  if (type.shape.rank() == 4) type.layout = Layout::channels_last();
+  return type;
+}
+
+std::int64_t count_operations(std::int64_t results, std::int64_t each) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 61U;
+  if (each > kMost / results) throw_user_error("{} results of {} operations each are too many to count", results, each);
+  return results * each;
+}
+
+Attributes with_input_shape(const Attributes& attributes, const Type& input) {
+  Attributes result = attributes;
+  const auto dims = input.shape.dims();
+  result.set("input_shape", std::vector<std::int64_t>(dims.begin(), dims.end()));
+  return result;
+}
+
+}  // namespace snug::ops

@@ -1,0 +1,57 @@
+// Small pieces that several ops share.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "ir/builder.h"
+#include "ir/op.h"
+#include "ir/scalars.h"
+
+namespace snug::ops {
+
+// UserError unless there are between `least` and `most` inputs.
+void require_inputs(const OpCall& call, std::size_t least, std::size_t most);
+inline void require_inputs(const OpCall& call, std::size_t count) { require_inputs(call, count, count); }
+
+// UserErrors that name the operand.
+void require_rank(const Type& type, std::size_t rank, std::string_view what);
+void require_same_shape(const Type& a, const Type& b, std::string_view what);
+void require_shape(const Type& type, const Shape& shape, std::string_view what);
+void require_scalars(const Type& type);
+// A finite `epsilon` of at least 0, which normalisation adds to a variance.
+void require_epsilon(const OpCall& call);
+
+Type scalars_type();
+Type metrics_type();
+
+// f64 stays f64; everything narrower keeps its statistics in f32.
+DType statistics_dtype(DType dtype);
+
+// Output 0 has the type of input 0.
+std::vector<Type> infer_same_as_first(const OpCall& call);
+// Two operands of one shape; the output has the first's type.
+std::vector<Type> infer_same_as_both(const OpCall& call);
+
+// A gradient's type from the attribute "input_shape" and the incoming gradient; rank-4 values are channels-last.
+Type type_from_input_shape(const Type& gradient, const Attributes& attributes);
+// The same attributes plus the shape of the forward input, for gradient ops that cannot see it.
+Attributes with_input_shape(const Attributes& attributes, const Type& input);
+
+// results * each; UserError when that cannot be counted: each factor fits, but a hostile program's product need not.
+std::int64_t count_operations(std::int64_t results, std::int64_t each);
+
+template <std::int64_t PerElement>
+std::int64_t flops_per_output_element(const NodeTypes& types, const Attributes& /*attributes*/) {
+  return PerElement * types.outputs[0].elements();
+}
+template <std::int64_t PerElement>
+std::int64_t flops_per_input_element(const NodeTypes& types, const Attributes& /*attributes*/) {
+  return PerElement * types.inputs[0].elements();
+}
+
+inline constexpr std::array<InPlacePromise, 1> kFirstInPlace{{{0, 0}}};
+inline constexpr std::array<InPlacePromise, 2> kBothInPlace{{{0, 0}, {0, 1}}};
+
+}  // namespace snug::ops

@@ -1,0 +1,41 @@
+#include "base/error.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+// image_input(images u8 [N,C,H,W], scalars) {mean, std: [C], in units of 0..255; augment; padding; bits: 32|64} -> normalised
+// images With augment=1 each image is flipped with probability 1/2 and cropped after zero padding (zero after normalisation),
+// keyed by (seed, step, example): the same on every device and however the batch is split, and recomputable from the bytes.
+
+namespace snug::ops {
+
+namespace {
+
+std::vector<Type> infer(const OpCall& call) {
+  require_inputs(call, 2);
+  const Type& images = call.inputs[0];
+  require_rank(images, 4, "the images");
+  if (images.dtype != DType::u8) throw_user_error("the images are {}; they must be u8", name_of(images.dtype));
+  require_scalars(call.inputs[1]);
+  const auto channels = static_cast<std::size_t>(images.shape[1]);
+  const auto& std = call.attributes.reals("std");
+  if (call.attributes.reals("mean").size() != channels || std.size() != channels) {
+    throw_user_error("mean and std need one number for each of the {} channels", channels);
+  }
+  for (const double deviation : std) {
+    if (!(deviation > 0)) throw_user_error("std {} is not positive", deviation);
+  }
+  call.attributes.integer("augment");
+  const std::int64_t padding = call.attributes.integer("padding");
+  if (padding < 0 || padding > images.shape[2] || padding > images.shape[3])
+    throw_user_error("padding {} is larger than the image", padding);
+  const std::int64_t bits = call.attributes.integer("bits");
+  if (bits != 32 && bits != 64) throw_user_error("{} bits a value is not possible; use 32 or 64", bits);
+  return {{.dtype = bits == 64 ? DType::f64 : DType::f32, .shape = images.shape, .layout = images.layout}};
+}
+
+}  // namespace
+
+constinit const OpDef image_input{
+    .name = "image_input", .infer = infer, .flops = flops_per_output_element<2>, .cheap_to_recompute = true};
+
+}  // namespace snug::ops

@@ -1,0 +1,72 @@
+// Every random draw of a program, in one place: all backends draw the same numbers because they all call these functions, on the
+// host or in a CUDA kernel. A draw depends on nothing but its arguments, so it never matters in which order, on which device or
+// in which microbatch it is made, nor how often.
+//
+// The key of the generator is the run's seed. The high half of the counter holds the purpose of the draw above bit 40 and the
+// step (or, for initial values, the state's key) below; the low half counts elements or examples. No two purposes share a number.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/philox.h"
+
+namespace snug::ops {
+
+// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these two.
+inline constexpr std::uint64_t kInitPurpose = 0xFFFFFE;
+inline constexpr std::uint64_t kImagePurpose = 0xFFFFFF;
+
+SNUG_HOST_DEVICE constexpr std::uint64_t counter_high(std::uint64_t purpose, std::uint64_t below_40_bits) {
+  return below_40_bits | (purpose << 40U);
+}
+
+// Dropout. `element` = (first_example + n) * elements_per_example + row-major index within the example, whatever the layout. One
+// block serves the four elements from 4 * block on; element e takes word e % 4 of block e / 4.
+SNUG_HOST_DEVICE constexpr PhiloxBlock dropout_block(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
+                                                     std::uint64_t block) {
+  return philox(seed, block, counter_high(key, step));
+}
+SNUG_HOST_DEVICE constexpr std::uint32_t dropout_word(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
+                                                      std::uint64_t element) {
+  return dropout_block(seed, step, key, element / 4).word[element % 4];
+}
+SNUG_HOST_DEVICE constexpr bool dropout_keeps(std::uint32_t word, double probability) {
+  return uniform_unit(word) >= probability;
+}
+
+// Augmentation of one image: the crop starts at (dy, dx) of the image padded on all sides, then it is mirrored if `flip`. So
+// pixel (h, w) of the result is pixel (h + dy - padding, v + dx - padding) of the source, v = flip ? width - 1 - w : w; outside
+// of it, padding.
+struct ImageAugmentation {
+  bool flip;
+  std::int64_t dy, dx;  // 0 .. 2 * padding
+};
+SNUG_HOST_DEVICE constexpr ImageAugmentation draw_image_augmentation(std::uint64_t seed, std::uint64_t step,
+                                                                     std::uint64_t example, std::int64_t padding) {
+  const PhiloxBlock block = philox(seed, example, counter_high(kImagePurpose, step));
+  const auto shifts = static_cast<std::uint32_t>(2 * padding + 1);
+  return {.flip = (block.word[0] & 1U) != 0,
+          .dy = static_cast<std::int64_t>(uniform_below(block.word[1], shifts)),
+          .dx = static_cast<std::int64_t>(uniform_below(block.word[2], shifts))};
+}
+
+// Initial values, drawn per logical (row-major) element of the state.
+// Uniform in [-1, 1): 24 bits, so that the value is exact in f32 too and cannot round up to 1. Element e takes word e % 4 of
+// block e / 4.
+SNUG_HOST_DEVICE constexpr double draw_init_uniform(std::uint64_t seed, std::uint64_t key, std::uint64_t element) {
+  const std::uint32_t word = philox(seed, element / 4, counter_high(kInitPurpose, key)).word[element % 4];
+  return (word >> 8U) * (1.0 / 8388608.0) - 1.0;
+}
+
+// Standard normal by Box and Muller. Elements e, e + 1 of an even e are the cosine and sine of one pair: radius from word 0 (or
+// 2) and angle from word 1 (or 3) of block e / 4, the first pair of each four elements taking words 0 and 1.
+SNUG_HOST_DEVICE inline double draw_init_normal(std::uint64_t seed, std::uint64_t key, std::uint64_t element) {
+  const PhiloxBlock block = philox(seed, element / 4, counter_high(kInitPurpose, key));
+  const std::uint64_t pair = element % 4 / 2;
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform_unit(block.word[2 * pair])));  // 1 - u is never 0
+  const double angle = 6.283185307179586476925 * uniform_unit(block.word[2 * pair + 1]);
+  return radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle));
+}
+
+}  // namespace snug::ops

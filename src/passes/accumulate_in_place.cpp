@@ -1,0 +1,87 @@
+#include "passes/accumulate_in_place.h"
+
+#include <algorithm>
+
+#include "ops/ops.h"
+
+namespace snug {
+
+namespace {
+
+class Accumulator {
+ public:
+  Accumulator(Section& section, const Backend& backend) : section_(section), backend_(backend) {
+    producer_.assign(section.values.size(), -1);
+    readers_.assign(section.values.size(), 0);
+    for (std::size_t i = 0; i < section.nodes.size(); ++i) {
+      for (const ValueId output : section.nodes[i].outputs) producer_[output.index()] = static_cast<int>(i);
+      for (const ValueId input : section.nodes[i].inputs) ++readers_[input.index()];
+    }
+  }
+
+  void run() {
+    std::vector<bool> merged(section_.nodes.size(), false);
+    for (std::size_t i = 0; i < section_.nodes.size(); ++i) {
+      const Node& node = section_.nodes[i];
+      if (node.op != &ops::add) continue;
+      // Autodiff puts the older sum first; either order gives the same bits.
+      merged[i] = merge(i, node.inputs[0], node.inputs[1]) || merge(i, node.inputs[1], node.inputs[0]);
+    }
+    std::vector<Node> kept;
+    for (std::size_t i = 0; i < section_.nodes.size(); ++i) {
+      if (!merged[i]) kept.push_back(std::move(section_.nodes[i]));
+    }
+    section_.nodes = std::move(kept);
+  }
+
+ private:
+  // Moves the addition at node `at` into the node that makes `summand`, if it may.
+  bool merge(std::size_t at, ValueId sum, ValueId summand) {
+    const int maker_index = producer_[summand.index()];
+    if (maker_index < 0 || readers_[summand.index()] != 1 || section_.value(summand).is_state()) return false;
+    Node& maker = section_.nodes[static_cast<std::size_t>(maker_index)];
+    if (!maker.op->may_accumulate || maker.outputs.front() != summand || accumulates(maker.attributes)) return false;
+    if (!available(sum, maker_index, at)) return false;
+    const ValueId result = section_.nodes[at].outputs.front();
+    if (section_.value(sum).type != section_.value(summand).type) return false;
+
+    Node candidate = maker;
+    candidate.inputs.push_back(sum);
+    candidate.attributes.set(kAccumulate, std::int64_t{1});
+    candidate.outputs.front() = result;
+    const NodeTypes types = types_of(section_, candidate);
+    Accept accept;
+    if (backend_.choose(backend_.query(candidate, types), accept) == nullptr) return false;
+    maker = std::move(candidate);
+    producer_[result.index()] = maker_index;
+    return true;
+  }
+
+  // Whether `sum` exists when node `when` runs, and writing its successor there instead of at node `at` disturbs nobody: no node
+  // in between reads or writes the same state.
+  bool available(ValueId sum, int when, std::size_t at) const {
+    const Value& value = section_.value(sum);
+    if (!value.is_state()) return producer_[sum.index()] < when;
+    for (std::size_t i = static_cast<std::size_t>(when); i < at; ++i) {
+      const Node& node = section_.nodes[i];
+      const auto touches = [&](ValueId id) { return section_.value(id).state == value.state; };
+      if (std::any_of(node.inputs.begin(), node.inputs.end(), touches)) return false;
+      if (std::any_of(node.outputs.begin(), node.outputs.end(), touches)) return false;
+    }
+    return true;
+  }
+
+  Section& section_;
+  const Backend& backend_;
+  std::vector<int> producer_;
+  std::vector<int> readers_;
+};
+
+}  // namespace
+
+Program accumulate_in_place(Program program, const PassContext& context) {
+  for (Section& section : program.sections) Accumulator(section, context.backend).run();
+  return program;
+}
+
+}  // namespace snug

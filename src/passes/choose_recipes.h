@@ -1,0 +1,17 @@
+// Chooses, for every forward node, the gradient recipe that makes the model keep the fewest bytes for backward. Exact.
+//
+// A recipe that keeps a value costs nothing when another node keeps that value anyway: a ReLU before a convolution keeps its
+// output, which is the convolution's input; before a max-pool it keeps one bit an element, and the pool its argmax, and the value
+// itself goes.
+#pragma once
+
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace snug {
+
+// By forward node, for LowerOptions::recipes.
+std::vector<int> choose_recipes(const Graph& graph);
+
+}  // namespace snug

@@ -1,0 +1,53 @@
+// What a pass is, and the runner that times, verifies, dumps and can turn one off.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/kernel.h"
+#include "ir/program.h"
+
+namespace snug {
+
+// What a method may change; a user says how far down a plan may go.
+enum class Exactness : std::uint8_t {
+  exact,         // bit-identical
+  reassociated,  // the same sums in another order
+  microbatch,    // the same mathematics except batch-norm statistics
+  precision,
+  compressed,
+  sparse,
+};
+
+struct PassContext {
+  const Backend& backend;
+};
+
+struct Pass {
+  std::string_view name;
+  Exactness exactness = Exactness::exact;
+  bool required = false;  // nothing can run without it
+  Program (*run)(Program, const PassContext&) = nullptr;
+};
+
+struct PassTiming {
+  std::string_view name;
+  double seconds = 0;
+};
+
+struct PassOptions {
+  std::vector<std::string> disabled = {};
+  std::string dump_after = {};  // a pass's name, or empty
+  std::function<void(std::string_view pass, const std::string& text)> dump = {};
+};
+
+// The passes in the order they run; see pipeline.cpp.
+std::vector<Pass> pipeline();
+
+// Runs the passes, verifying the program after each. UserError when the options name a pass that does not exist or is required.
+Program run_passes(Program program, const std::vector<Pass>& passes, const PassContext& context, const PassOptions& options,
+                   std::vector<PassTiming>& timings);
+
+}  // namespace snug

@@ -1,0 +1,62 @@
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "passes/accumulate_in_place.h"
+#include "passes/eliminate_dead_nodes.h"
+#include "passes/pass.h"
+#include "passes/select_kernels.h"
+#include "passes/share_bytes.h"
+
+namespace snug {
+
+std::vector<Pass> pipeline() {
+  return {
+      // What evaluation's substitutes and frozen parameters left without a reader.
+      {.name = "eliminate_dead_nodes", .run = eliminate_dead_nodes},
+      // Sums of gradients move into the kernels that make the summands, where these can.
+      {.name = "accumulate_in_place", .run = accumulate_in_place},
+      // From here on every node has its kernel and its workspace: numerics are frozen.
+      {.name = "select_kernels", .required = true, .run = select_kernels},
+      // Last, because it relies on every lifetime being final.
+      {.name = "share_bytes", .run = share_bytes},
+  };
+}
+
+namespace {
+
+void check_pass_names(const std::vector<Pass>& passes, const PassOptions& options) {
+  const auto find = [&](const std::string& name) {
+    const auto found = std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
+    if (found != passes.end()) return found;
+    std::string known;
+    for (const Pass& pass : passes) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.name);
+    throw_user_error("there is no pass '{}'; the passes are {}", name, known);
+  };
+  for (const std::string& name : options.disabled) {
+    if (find(name)->required) throw_user_error("pass '{}' cannot be turned off: nothing runs without it", name);
+  }
+  if (!options.dump_after.empty()) find(options.dump_after);
+}
+
+}  // namespace
+
+Program run_passes(Program program, const std::vector<Pass>& passes, const PassContext& context, const PassOptions& options,
+                   std::vector<PassTiming>& timings) {
+  check_pass_names(passes, options);
+  for (const Pass& pass : passes) {
+    const bool disabled = std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end();
+    if (!disabled) {
+      const auto start = std::chrono::steady_clock::now();
+      program = pass.run(std::move(program), context);
+      timings.push_back({pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
+      verify(program, fmt::format("after pass {}", pass.name));
+    }
+    if (options.dump_after == pass.name && options.dump) options.dump(pass.name, print(program));
+  }
+  return program;
+}
+
+}  // namespace snug

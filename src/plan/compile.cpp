@@ -1,0 +1,67 @@
+#include "plan/compile.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "passes/choose_recipes.h"
+#include "placement/search.h"
+
+namespace snug {
+
+Plan compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<PassTiming> timings;
+
+  // Which values backward keeps: bits, argmax or the values themselves.
+  const std::vector<int> recipes = choose_recipes(graph);
+  // Forward, explicit backward, update, evaluation: one list of nodes each.
+  Program program = lower(graph, {.batch = options.batch, .sgd = options.sgd, .recipes = recipes});
+  // Every memory method is a rewrite of those lists.
+  program = run_passes(std::move(program), pipeline(), {.backend = backend}, options.passes, timings);
+  // Byte offsets for every value, and with them the peak.
+  Plan plan = place(std::move(program), options.red_zone);
+
+  plan.pass_timings = std::move(timings);
+  plan.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return plan;
+}
+
+Plan place(Program program, Bytes red_zone) {
+  SNUG_CHECK(red_zone.count() % kAlignment.count() == 0, "a red zone of {} bytes would break the alignment", red_zone.count());
+  Plan plan;
+  plan.program = std::move(program);
+  plan.red_zone = red_zone;
+
+  Bytes at;
+  Bytes end;
+  for (const State& state : plan.program.states) {
+    SNUG_CHECK(state.space == MemorySpace::device, "states in host memory are not planned yet");
+    at += red_zone;
+    plan.state_offsets.push_back(at);
+    end = at + state.type.bytes() + red_zone;
+    at = round_up(end, kAlignment);
+  }
+  plan.persistent_bytes = at;
+  plan.planned_peak_bytes = end;
+  plan.bound_bytes = end;
+
+  for (const Section& section : plan.program.sections) {
+    SectionPlan placed{.liveness = liveness(section), .offsets = {}, .height = {}, .bound = {}, .method = "nothing to place"};
+    if (!placed.liveness.buffers.empty()) {
+      placement::Result result = placement::place(placement_problem(placed.liveness, red_zone));
+      placed.height = result.placement.height;
+      placed.bound = result.bound;
+      placed.method = std::move(result.method);
+      for (const Bytes offset : result.placement.offsets) placed.offsets.push_back(plan.persistent_bytes + offset + red_zone);
+      plan.planned_peak_bytes = std::max(plan.planned_peak_bytes, plan.persistent_bytes + placed.height);
+      plan.bound_bytes = std::max(plan.bound_bytes, plan.persistent_bytes + placed.bound);
+    }
+    plan.sections.push_back(std::move(placed));
+  }
+  const auto violation = find_violation(plan);
+  SNUG_CHECK(!violation, "the plan of '{}' is not valid: {}", plan.program.name, violation.value_or(""));
+  return plan;
+}
+
+}  // namespace snug

@@ -1,0 +1,23 @@
+// compile() is the map: a model goes in, a plan comes out, one stage after the other.
+#pragma once
+
+#include "autodiff/lower.h"
+#include "ir/graph.h"
+#include "ir/kernel.h"
+#include "plan/plan.h"
+
+namespace snug {
+
+struct CompileOptions {
+  std::int64_t batch = 0;  // examples a step; 0: as many as the graph's microbatch
+  SgdOptions sgd = {};
+  PassOptions passes = {};
+  Bytes red_zone = Bytes(0);
+};
+
+Plan compile(const Graph& graph, const Backend& backend, const CompileOptions& options = {});
+
+// The last stage alone: places a program whose passes have run.
+Plan place(Program program, Bytes red_zone = Bytes(0));
+
+}  // namespace snug

@@ -1,0 +1,131 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/text.h"
+#include "placement/validate.h"
+
+namespace snug {
+
+Bytes Plan::offset_of(std::size_t section, ValueId id) const {
+  const Value& value = program.sections[section].value(id);
+  if (value.is_state()) return state_offsets[value.state.index()];
+  const BufferId buffer = sections[section].liveness.buffer_of[id.index()];
+  SNUG_CHECK(buffer.valid(), "%{} is not placed", value.name);
+  return sections[section].offsets[buffer.index()];
+}
+
+placement::Problem placement_problem(const Liveness& liveness, Bytes red_zone) {
+  placement::Problem problem;
+  problem.items.reserve(liveness.buffers.size());
+  for (const Buffer& buffer : liveness.buffers) {
+    SNUG_CHECK(buffer.space == MemorySpace::device, "values in host memory are not planned yet");
+    problem.items.push_back({.size = buffer.size + red_zone * 2, .begin = buffer.begin, .end = buffer.end});
+  }
+  return problem;
+}
+
+namespace {
+
+std::optional<std::string> find_state_violation(const Plan& plan) {
+  const auto& states = plan.program.states;
+  if (plan.state_offsets.size() != states.size()) return "not every state has an offset";
+  std::vector<std::size_t> order(states.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return plan.state_offsets[a] < plan.state_offsets[b]; });
+  Bytes free_from;
+  for (const std::size_t i : order) {
+    const Bytes begin = plan.state_offsets[i];
+    if (begin.count() % kAlignment.count() != 0)
+      return fmt::format("state '{}' lies at {}, off the alignment", states[i].name, begin.count());
+    if (begin - plan.red_zone < free_from)
+      return fmt::format("state '{}' at {} overlaps the one before it", states[i].name, begin.count());
+    free_from = begin + states[i].type.bytes() + plan.red_zone;
+  }
+  if (free_from > plan.persistent_bytes) return "the states reach beyond the persistent region";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> find_violation(const Plan& plan) {
+  if (plan.sections.size() != plan.program.sections.size()) return "not every section is placed";
+  if (auto violation = find_state_violation(plan)) return violation;
+  // Without transient values the arena ends with the last state, not on a boundary.
+  Bytes top;
+  for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
+    top = std::max(top, plan.state_offsets[i] + plan.program.states[i].type.bytes() + plan.red_zone);
+  }
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) {
+    const SectionPlan& section = plan.sections[i];
+    const std::string_view name = name_of(plan.program.sections[i].kind);
+    if (section.liveness.buffers.empty()) continue;
+    placement::Placement placed{.offsets = {}, .height = section.height};
+    for (const Bytes offset : section.offsets) placed.offsets.push_back(offset - plan.red_zone - plan.persistent_bytes);
+    const placement::Problem problem = placement_problem(section.liveness, plan.red_zone);
+    if (auto violation = placement::find_violation(problem, placed)) return fmt::format("section {}: {}", name, *violation);
+    top = std::max(top, plan.persistent_bytes + section.height);
+  }
+  if (top != plan.planned_peak_bytes) {
+    return fmt::format("the arena has {} bytes but the last one used is {}", plan.planned_peak_bytes.count(), top.count());
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// The node at which the live buffers of a section sum to most.
+int fullest_node(const SectionPlan& section, std::size_t nodes) {
+  std::vector<std::int64_t> change(nodes + 1, 0);
+  for (const Buffer& buffer : section.liveness.buffers) {
+    change[static_cast<std::size_t>(buffer.begin)] += buffer.size.count();
+    change[static_cast<std::size_t>(buffer.end)] -= buffer.size.count();
+  }
+  std::int64_t live = 0;
+  std::int64_t most = -1;
+  int fullest = 0;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    live += change[i];
+    if (live > most) {
+      most = live;
+      fullest = static_cast<int>(i);
+    }
+  }
+  return fullest;
+}
+
+}  // namespace
+
+PeakMoment peak_moment(const Plan& plan) {
+  PeakMoment peak;
+  std::size_t highest = 0;
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) {
+    if (plan.sections[i].height > plan.sections[highest].height) highest = i;
+  }
+  const auto add = [&](const std::string& name, Bytes size, Role role) {
+    peak.by_class[static_cast<std::size_t>(class_of(role))] += size;
+    peak.largest.push_back({name, size, class_of(role)});
+  };
+  for (const State& state : plan.program.states) add(state.name, state.type.bytes(), state.role);
+  if (!plan.program.sections.empty()) {
+    const Section& section = plan.program.sections[highest];
+    peak.section = section.kind;
+    peak.node = fullest_node(plan.sections[highest], section.nodes.size());
+    if (!section.nodes.empty()) peak.node_text = print(section, section.nodes[static_cast<std::size_t>(peak.node)]);
+    for (const Buffer& buffer : plan.sections[highest].liveness.buffers) {
+      if (buffer.begin > peak.node || buffer.end <= peak.node) continue;
+      const Value& value = section.value(buffer.tenant_at(peak.node));
+      add(value.name, buffer.size, value.role);
+    }
+  }
+  Bytes sum;
+  for (const Bytes bytes : peak.by_class) sum += bytes;
+  peak.gap_bytes = plan.planned_peak_bytes - sum;
+  std::stable_sort(peak.largest.begin(), peak.largest.end(),
+                   [](const LiveValue& a, const LiveValue& b) { return a.size > b.size; });
+  return peak;
+}
+
+}  // namespace snug

@@ -1,0 +1,60 @@
+// Runs a plan: binds every node's kernel to the addresses the plan gives, then walks the list. It knows no memory method.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ir/device.h"
+#include "ir/kernel.h"
+#include "ir/scalars.h"
+#include "plan/plan.h"
+
+namespace snug {
+
+class MemoryChecker;
+
+class Executor {
+ public:
+  // `plan` and `backend` must outlive the executor. A plan with red zones runs in checking mode: red zones must stay whole, a
+  // value must hold what its writer left when it is read, and dead values are poisoned.
+  Executor(const Plan& plan, const Backend& backend);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Runs one section; InternalError in checking mode when a node touches what is not its own.
+  void run(SectionKind kind);
+
+  // A state's bytes, or their first part, in the layout of its type.
+  void write(StateId id, std::span<const std::byte> source);
+  void read(StateId id, std::span<std::byte> target) const;
+  void write_scalars(const Scalars& scalars);
+  void write_metrics(const Metrics& metrics);
+  Metrics read_metrics() const;
+
+  // From the next run on, each section first fills the transient region with a canary, and `measured_peak_bytes` follows the
+  // highest byte that any run has changed. Run each section twice: the pattern alternates.
+  void start_measuring();
+  Bytes measured_peak_bytes() const { return measured_; }
+
+  Arena& arena() { return *arena_; }
+  const Plan& plan() const { return plan_; }
+
+ private:
+  std::unique_ptr<SectionRunner> bind(std::size_t section, const Backend& backend) const;
+
+  const Plan& plan_;
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Arena> arena_;
+  std::vector<std::unique_ptr<SectionRunner>> sections_;
+  std::unique_ptr<MemoryChecker> checker_;  // only in checking mode
+  StateId scalars_;
+  StateId metrics_;
+  bool measuring_ = false;
+  Arena::Canary canary_ = Arena::Canary::plain;
+  Bytes measured_;
+};
+
+}  // namespace snug

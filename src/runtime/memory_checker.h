@@ -1,0 +1,46 @@
+// Checking mode: finds the node that touches what is not its own, at the node that does it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/device.h"
+#include "plan/plan.h"
+
+namespace snug {
+
+class MemoryChecker {
+ public:
+  // The plan must have red zones, and the arena be readable by the host.
+  MemoryChecker(const Plan& plan, Arena& arena);
+
+  void begin_section(std::size_t section);
+  // InternalError when a value that the node reads is not what its writer left there. Then poisons what the node is about to
+  // write for the first time, so that an element it forgets shows as NaN.
+  void before_node(std::size_t node);
+  // InternalError naming the node and its kernel when it wrote outside its outputs. Then poisons what dies here.
+  void after_node(std::size_t node);
+
+ private:
+  // A state or a buffer: its bytes, a red zone on either side, and what they held when last written.
+  struct Region {
+    std::string name;
+    std::byte* data;
+    std::size_t bytes;
+    std::uint64_t checksum = 0;
+    bool alive = false;
+  };
+
+  Region& region_of(ValueId id);
+  void come_alive(Region& region) const;
+  void check_red_zones(const Region& region, const std::string& culprit) const;
+  std::string describe(std::size_t node) const;
+
+  const Plan& plan_;
+  Arena& arena_;
+  std::size_t section_ = 0;
+  std::vector<Region> states_;
+  std::vector<Region> buffers_;  // of the current section
+};
+
+}  // namespace snug

@@ -1,0 +1,140 @@
+#include "train/session.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace snug::train {
+
+namespace {
+
+// Calls f(logical element number, element number in memory) for every element.
+template <typename F>
+void for_each_element(const Type& type, F f) {
+  const auto strides = strides_of(type);
+  std::vector<std::int64_t> at(type.shape.rank(), 0);
+  for (std::int64_t logical = 0; logical < type.elements(); ++logical) {
+    std::int64_t physical = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) physical += at[i] * strides[i];
+    f(static_cast<std::size_t>(logical), static_cast<std::size_t>(physical));
+    for (std::size_t i = at.size(); i-- > 0;) {
+      if (++at[i] < type.shape[i]) break;
+      at[i] = 0;
+    }
+  }
+}
+
+// Calls f with a value of the C++ type that the state's elements have.
+template <typename F>
+void with_floating_type(const std::string& name, const Type& type, F f) {
+  if (type.dtype == DType::f64) {
+    f(double{});
+  } else if (type.dtype == DType::f32) {
+    f(float{});
+  } else {
+    throw_user_error("'{}' is {}, not a floating-point state", name, to_string(type));
+  }
+}
+
+}  // namespace
+
+Session::Session(Plan plan, Backend backend, std::uint64_t seed)
+    : plan_(std::make_unique<const Plan>(std::move(plan))),
+      backend_(std::make_unique<const Backend>(std::move(backend))),
+      executor_(std::make_unique<Executor>(*plan_, *backend_)),
+      seed_(seed) {
+  const Program& program = plan_->program;
+  input_ = program.find_state("images");
+  if (!input_.valid()) input_ = required_state("features");
+  labels_ = required_state("labels");
+  example_bytes_ = static_cast<std::size_t>(program.state(input_).type.bytes().count() / program.microbatch);
+  executor_->write_scalars({.seed = seed_});
+  executor_->run(SectionKind::init);
+}
+
+StateId Session::required_state(std::string_view name) const {
+  const StateId id = plan_->program.find_state(name);
+  if (!id.valid()) throw_user_error("the model '{}' has no '{}'", plan_->program.name, name);
+  return id;
+}
+
+void Session::check(const Examples& examples) const {
+  if (examples.labels.empty()) throw UserError("a batch has no examples; give at least one");
+  if (examples.inputs.size() != examples.labels.size() * example_bytes_) {
+    throw_user_error("{} labels came with {} bytes of input; one example of '{}' has {} bytes", examples.labels.size(),
+                     examples.inputs.size(), plan_->program.state(input_).name, example_bytes_);
+  }
+}
+
+void Session::stage(const Examples& examples, std::size_t first, std::size_t count) {
+  const auto inputs = examples.inputs.subspan(first * example_bytes_, count * example_bytes_);
+  // Rows of padding weigh nothing, but must be numbers: what an earlier microbatch left there, or the zeros a session begins
+  // with.
+  executor_->write(input_, inputs);
+  executor_->write(labels_, std::as_bytes(examples.labels.subspan(first, count)));
+}
+
+Result Session::run(SectionKind kind, const Examples& examples) {
+  const auto microbatch = static_cast<std::size_t>(plan_->program.microbatch);
+  const std::size_t total = examples.labels.size();
+  executor_->write_metrics({});
+  for (std::size_t first = 0; first < total; first += microbatch) {
+    const std::size_t count = std::min(microbatch, total - first);
+    stage(examples, first, count);
+    executor_->write_scalars({.seed = seed_,
+                              .step = step_,
+                              .first_example = first,
+                              .valid_examples = count,
+                              .batch_examples = total,
+                              .learning_rate = learning_rate_});
+    executor_->run(kind);
+  }
+  const Metrics metrics = executor_->read_metrics();
+  return {.loss = metrics.loss,
+          .correct = static_cast<std::int64_t>(std::llround(metrics.correct)),
+          .examples = static_cast<std::int64_t>(std::llround(metrics.examples))};
+}
+
+Result Session::train_step(const Examples& examples) {
+  check(examples);
+  if (examples.labels.size() > static_cast<std::size_t>(plan_->program.batch)) {
+    throw_user_error("a step got {} examples; it was planned for at most {}", examples.labels.size(), plan_->program.batch);
+  }
+  const Result result = run(SectionKind::micro, examples);
+  executor_->run(SectionKind::update);
+  ++step_;
+  return result;
+}
+
+Result Session::evaluate(const Examples& examples) {
+  check(examples);
+  return run(SectionKind::eval, examples);
+}
+
+std::vector<double> Session::read_state(const std::string& name) const {
+  const StateId id = required_state(name);
+  const Type& type = plan_->program.state(id).type;
+  std::vector<double> values(static_cast<std::size_t>(type.elements()));
+  with_floating_type(name, type, [&]<typename T>(T /*tag*/) {
+    std::vector<T> stored(values.size());
+    executor_->read(id, std::as_writable_bytes(std::span(stored)));
+    for_each_element(type, [&](std::size_t logical, std::size_t at) { values[logical] = static_cast<double>(stored[at]); });
+  });
+  return values;
+}
+
+void Session::write_state(const std::string& name, std::span<const double> values) {
+  const StateId id = required_state(name);
+  const Type& type = plan_->program.state(id).type;
+  if (values.size() != static_cast<std::size_t>(type.elements())) {
+    throw_user_error("'{}' is {} and takes {} values, not {}", name, to_string(type.shape), type.elements(), values.size());
+  }
+  with_floating_type(name, type, [&]<typename T>(T /*tag*/) {
+    std::vector<T> stored(values.size());
+    for_each_element(type, [&](std::size_t logical, std::size_t at) { stored[at] = static_cast<T>(values[logical]); });
+    executor_->write(id, std::as_bytes(std::span(stored)));
+  });
+}
+
+}  // namespace snug::train

@@ -1,0 +1,69 @@
+// A model being trained: a plan, the arena it runs in, and the step loop over microbatches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/kernel.h"
+#include "plan/plan.h"
+#include "runtime/executor.h"
+
+namespace snug::train {
+
+// Examples as they lie in a data set: the staged input's elements of each example one after the other (N,H,W,C), and a label
+// each.
+struct Examples {
+  std::span<const std::byte> inputs;
+  std::span<const std::int32_t> labels;
+};
+
+struct Result {
+  double loss = 0;  // mean over the examples
+  std::int64_t correct = 0;
+  std::int64_t examples = 0;
+};
+
+class Session {
+ public:
+  // Draws the initial weights from `seed`.
+  Session(Plan plan, Backend backend, std::uint64_t seed);
+
+  // One step on 1 to `batch` examples, microbatch after microbatch. Each example weighs 1/n of however many are given; the last
+  // microbatch may be short.
+  Result train_step(const Examples& examples);
+  // Any number of examples; weights, statistics and counters stay as they are.
+  Result evaluate(const Examples& examples);
+
+  void set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
+  std::uint64_t step() const { return step_; }
+
+  // A state's values as doubles in logical order, whatever its layout and floating-point type.
+  std::vector<double> read_state(const std::string& name) const;
+  void write_state(const std::string& name, std::span<const double> values);
+
+  Executor& executor() { return *executor_; }
+  const Plan& plan() const { return *plan_; }
+
+ private:
+  // Runs `kind` over the examples in microbatches and returns the summed metrics.
+  Result run(SectionKind kind, const Examples& examples);
+  void stage(const Examples& examples, std::size_t first, std::size_t count);
+  void check(const Examples& examples) const;
+  StateId required_state(std::string_view name) const;
+
+  // The executor keeps references to both; held by pointer, they stay put when a session moves.
+  std::unique_ptr<const Plan> plan_;
+  std::unique_ptr<const Backend> backend_;
+  std::unique_ptr<Executor> executor_;
+  StateId input_;
+  StateId labels_;
+  std::size_t example_bytes_ = 0;
+  std::uint64_t seed_;
+  std::uint64_t step_ = 0;
+  double learning_rate_ = 0.1;
+};
+
+}  // namespace snug::train

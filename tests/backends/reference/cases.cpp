@@ -1,0 +1,183 @@
+#include "cases.h"
+
+namespace snug::backends {
+
+std::string Case::name() const {
+  std::string text(op->name);
+  for (const Tensor& input : inputs) text += " " + to_string(input.type());
+  return text;
+}
+
+std::vector<Type> inferred_types(const Case& call) {
+  std::vector<Type> types;
+  for (const Tensor& input : call.inputs) types.push_back(input.type());
+  return infer_types(*call.op, {types, call.attributes});
+}
+
+unsigned layout_choices(const Case& original) {
+  unsigned choices = 1;
+  for (const Tensor& input : original.inputs) choices *= original.any_layout && input.type().shape.rank() == 4 ? 2 : 1;
+  return choices;
+}
+
+Case with_layouts(const Case& original, unsigned channels_last) {
+  Case result = original;
+  if (!original.any_layout) return result;
+  for (Tensor& input : result.inputs) {
+    if (input.type().shape.rank() != 4) continue;
+    input = input.with_layout((channels_last & 1U) != 0);
+    channels_last >>= 1U;
+  }
+  return result;
+}
+
+Case accumulating(const Case& original, const Tensor& accumulator) {
+  Case result = original;
+  result.attributes.set(kAccumulate, std::int64_t{1});
+  result.inputs.push_back(accumulator);
+  return result;
+}
+
+namespace {
+
+// Tensors of one dtype, every one with other values.
+class Maker {
+ public:
+  explicit Maker(DType dtype) : dtype_(dtype) {}
+  Tensor operator()(Shape shape) { return Tensor::random({.dtype = dtype_, .shape = shape}, ++seed_); }
+  Tensor positive(Shape shape) { return Tensor::random({.dtype = dtype_, .shape = shape}, ++seed_, 0.1, 1.0); }
+  Tensor numbers(DType dtype, Shape shape, double below) {
+    return Tensor::random({.dtype = dtype, .shape = shape}, ++seed_, 0, below);
+  }
+  std::int64_t bits() const { return bits_per_element(dtype_); }
+
+ private:
+  DType dtype_;
+  std::uint64_t seed_ = 0;
+};
+
+constexpr std::int64_t kOne = 1;
+
+void add_convolutions(std::vector<Case>& cases, Maker& make) {
+  const Attributes attributes{
+      {"stride", Integers{2, 1}}, {"padding", Integers{1, 1}}, {"dilation", Integers{1, 2}}, {"groups", kOne * 2}};
+  Attributes for_input = attributes, for_weight = attributes;
+  for_input.set("input_shape", Integers{3, 10, 7, 6});
+  for_weight.set("kernel", Integers{3, 2});
+  const Tensor x = make({3, 10, 7, 6}), w = make({38, 5, 3, 2}), bias = make({38}), dy = make({3, 38, 4, 6});
+  cases.push_back({&ops::conv2d, {x, w}, attributes});
+  cases.push_back({&ops::conv2d, {x, w, bias}, attributes});
+  cases.push_back({&ops::conv2d_grad_input, {dy, w}, for_input});
+  cases.push_back({&ops::conv2d_grad_weight, {dy, x}, for_weight});
+}
+
+void add_norms(std::vector<Case>& cases, Maker& make) {
+  const Tensor scalars = Tensor::scalars({.valid_examples = 4, .batch_examples = 6});
+  for (const Shape& shape : {Shape{5, 35, 3, 2}, Shape{5, 35}}) {
+    const Tensor x = make(shape), dy = make(shape), weight = make({35}), bias = make({35});
+    const Tensor mean = make({3, 35}), variance = make.positive({3, 35}), fixed_mean = make({35}),
+                 fixed_variance = make.positive({35});
+    const Tensor weight_sums = make({3, 35}), bias_sums = make({3, 35});
+    const Attributes grouped{{"group_size", kOne * 2}, {"epsilon", 1e-5}};
+    cases.push_back({&ops::batch_norm_statistics, {x, scalars}, {{"group_size", kOne * 2}}});
+    cases.push_back({&ops::batch_norm_apply, {x, mean, variance, weight, bias, scalars}, grouped});
+    cases.push_back({&ops::batch_norm_apply, {x, fixed_mean, fixed_variance, weight, bias, scalars}, grouped});
+    cases.push_back({&ops::batch_norm_running,
+                     {mean, variance, fixed_mean, fixed_variance, scalars},
+                     {{"group_size", kOne * 2}, {"momentum", 0.1}, {"batch", kOne * 5}, {"pixels", kOne * 6}}});
+    cases.push_back({&ops::batch_norm_grad_reduce, {dy, x, mean, variance}, grouped});
+    cases.push_back({&ops::batch_norm_grad_input, {dy, x, mean, variance, weight, weight_sums, bias_sums, scalars}, grouped});
+    cases.push_back({&ops::batch_norm_grad_fixed, {dy, fixed_variance, weight}, grouped});
+  }
+  const Tensor x = make({3, 36, 3, 2}), dy = make({3, 36, 3, 2}), weight = make({36}), bias = make({36});
+  const Tensor mean = make({3, 4}), variance = make.positive({3, 4});
+  const Attributes groups{{"groups", kOne * 4}, {"epsilon", 1e-5}};
+  cases.push_back({&ops::group_norm, {x, weight, bias}, groups});
+  cases.push_back({&ops::group_norm_grad_input, {dy, x, mean, variance, weight}, groups});
+  cases.push_back({&ops::group_norm_grad_parameters, {dy, x, mean, variance}, groups});
+}
+
+void add_elementwise(std::vector<Case>& cases, Maker& make) {
+  for (const Shape& shape : {Shape{3, 5, 3, 3}, Shape{7, 11}, Shape{13}}) {
+    const Tensor a = make(shape), b = make(shape), bits = make.numbers(DType::bit, shape, 2);
+    cases.push_back({&ops::relu, {a}});
+    cases.push_back({&ops::relu_grad, {a, b}});
+    cases.push_back({&ops::relu_grad_bits, {a, bits}});
+    cases.push_back({&ops::sign_bits, {a}});
+    cases.push_back({&ops::add, {a, b}});
+    cases.push_back(
+        {&ops::dropout, {a, Tensor::scalars({.seed = 1, .step = 2, .first_example = 3})}, {{"probability", 0.4}, {"key", kOne}}});
+    cases.push_back({&ops::fill, {a}, {{"value", 0.3}}});
+    cases.push_back({&ops::init_normal, {a, Tensor::scalars({.seed = 4})}, {{"std", 0.1}, {"key", kOne}}});
+    cases.push_back({&ops::init_uniform, {a, Tensor::scalars({.seed = 4})}, {{"bound", 0.1}, {"key", kOne}}});
+    const Tensor rate = Tensor::scalars({.learning_rate = 0.1, .loss_scale = 4});
+    cases.push_back({&ops::sgd, {a, b, rate}, {{"momentum", 0.0}, {"weight_decay", 0.1}, {"nesterov", kOne * 0}}});
+    cases.push_back({&ops::sgd, {a, b, rate, make(shape)}, {{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", kOne}}});
+  }
+  cases.push_back({&ops::reshape, {make({3, 5, 2, 2})}, {{"shape", Integers{3, 20}}}, false});
+  cases.push_back({&ops::relayout, {make({3, 5, 3, 2})}, {{"channels_last", kOne}}});
+  cases.push_back({&ops::relayout, {make({3, 5, 3, 2})}, {{"channels_last", kOne * 0}}});
+}
+
+void add_pools(std::vector<Case>& cases, Maker& make) {
+  for (const std::int64_t kernel : {3, 5}) {  // an argmax of 4 and of 8 bits
+    const Attributes attributes{{"kernel", Integers{kernel, kernel}}, {"stride", Integers{2, 2}}, {"padding", Integers{1, 1}}};
+    Attributes backward = attributes;
+    backward.set("input_shape", Integers{3, 7, 7, 6});
+    const std::int64_t out_height = (7 + 2 - kernel) / 2 + 1, out_width = (6 + 2 - kernel) / 2 + 1;
+    const Tensor x = make({3, 7, 7, 6}), dy = make({3, 7, out_height, out_width});
+    const Tensor argmax =
+        make.numbers(kernel == 3 ? DType::u4 : DType::u8, dy.type().shape, static_cast<double>(kernel * kernel));
+    cases.push_back({&ops::max_pool, {x}, attributes});
+    cases.push_back({&ops::max_pool_grad, {dy, x}, attributes});
+    cases.push_back({&ops::max_pool_argmax, {x}, attributes});
+    cases.push_back({&ops::max_pool_grad_argmax, {dy, argmax}, backward});
+    cases.push_back({&ops::avg_pool, {x}, attributes});
+    cases.push_back({&ops::avg_pool_grad, {dy}, backward});
+  }
+  cases.push_back({&ops::global_avg_pool, {make({3, 35, 3, 2})}});
+  cases.push_back({&ops::global_avg_pool_grad, {make({3, 35})}, {{"input_shape", Integers{3, 35, 3, 2}}}});
+  const Attributes shortcut{{"stride", kOne * 2}, {"channels", kOne * 7}};
+  Attributes shortcut_backward = shortcut;
+  shortcut_backward.set("input_shape", Integers{3, 5, 5, 4});
+  cases.push_back({&ops::shortcut, {make({3, 5, 5, 4})}, shortcut});
+  cases.push_back({&ops::shortcut_grad, {make({3, 7, 3, 2})}, shortcut_backward});
+}
+
+void add_ends(std::vector<Case>& cases, Maker& make) {
+  const Tensor x = make({35, 50}), weight = make({19, 50}), bias = make({19}), dy = make({35, 19});
+  cases.push_back({&ops::linear, {x, weight}});
+  cases.push_back({&ops::linear, {x, weight, bias}});
+  cases.push_back({&ops::linear_grad_input, {dy, weight}});
+  cases.push_back({&ops::linear_grad_weight, {dy, x}});
+  cases.push_back({&ops::sum_to_channels, {make({3, 35, 3, 2})}});
+  cases.push_back({&ops::sum_to_channels, {make({4, 35})}});
+  const std::vector<Tensor> loss{make({5, 7}), make.numbers(DType::i32, {5}, 7),
+                                 Tensor::scalars({.valid_examples = 4, .batch_examples = 9, .loss_scale = 2})};
+  cases.push_back({&ops::softmax_cross_entropy, loss, {{"label_smoothing", 0.1}}});
+  cases.push_back({&ops::softmax_cross_entropy_grad, loss, {{"label_smoothing", 0.1}}});
+  for (const std::int64_t augment : {0, 1}) {
+    cases.push_back({&ops::image_input,
+                     {make.numbers(DType::u8, {5, 3, 6, 5}, 256), Tensor::scalars({.seed = 1, .step = 2, .first_example = 3})},
+                     {{"mean", std::vector<double>{120, 110, 100}},
+                      {"std", std::vector<double>{60, 61, 62}},
+                      {"augment", augment},
+                      {"padding", kOne * 2},
+                      {"bits", make.bits()}}});
+  }
+}
+
+}  // namespace
+
+std::vector<Case> all_cases(DType dtype) {
+  Maker make(dtype);
+  std::vector<Case> cases;
+  add_convolutions(cases, make);
+  add_norms(cases, make);
+  add_elementwise(cases, make);
+  add_pools(cases, make);
+  add_ends(cases, make);
+  return cases;
+}
+
+}  // namespace snug::backends

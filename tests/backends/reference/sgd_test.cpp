@@ -1,0 +1,83 @@
+#include "support.h"
+
+namespace snug::backends {
+namespace {
+
+Attributes rule(double momentum, double weight_decay, bool nesterov) {
+  return {{"momentum", momentum}, {"weight_decay", weight_decay}, {"nesterov", std::int64_t{nesterov}}};
+}
+
+Tensor rate(double learning_rate, double loss_scale = 1, std::uint64_t skip = 0) {
+  return Tensor::scalars({.learning_rate = learning_rate, .loss_scale = loss_scale, .skip_update = skip});
+}
+
+struct PyTorch {
+  double momentum;
+  bool nesterov;
+  std::vector<double> weight, momentum_buffer;  // after two steps
+};
+
+TEST(ReferenceSgd, TwoStepsAgreeWithPyTorch) {
+  const std::vector<PyTorch> cases{{0.9, true, {0.81257411, -0.607057805}, {0.7180310000000001, 1.0924095}},
+                                   {0.9, false, {0.8771509999999999, -0.5086505}, {0.7184900000000001, 1.0915050000000002}},
+                                   {0.0, false, {0.923051, -0.5991005}, {}}};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Type type{.dtype = dtype, .shape = {2}};
+    const double tolerance = dtype == DType::f32 ? 2e-7 : 1e-15;
+    for (const PyTorch& expected : cases) {
+      Tensor w(type, {1.0, -0.5}), m(type, {0, 0});
+      for (const auto& gradient : {std::vector<double>{0.5, -1.0}, std::vector<double>{0.25, 2.0}}) {
+        std::vector<Tensor> inputs{w, Tensor(type, gradient), rate(0.1)};
+        if (expected.momentum > 0) inputs.push_back(m);
+        const auto outputs = run(ops::sgd, inputs, rule(expected.momentum, 0.01, expected.nesterov));
+        w = outputs[0];
+        if (expected.momentum > 0) m = outputs[2];
+      }
+      for (std::int64_t i = 0; i < 2; ++i) {
+        EXPECT_NEAR(w[i], expected.weight[static_cast<std::size_t>(i)], tolerance);
+        if (expected.momentum == 0) continue;
+        EXPECT_NEAR(m[i], expected.momentum_buffer[static_cast<std::size_t>(i)], tolerance);
+      }
+    }
+  }
+}
+
+TEST(ReferenceSgd, ComputesInFloatForF32) {
+  const Type type{.dtype = DType::f32, .shape = {1}};
+  const float w = 0.3F, g = 0.7F, m = -0.2F;
+  const auto outputs = run(ops::sgd, {Tensor(type, {w}), Tensor(type, {g}), rate(0.1), Tensor(type, {m})}, rule(0.9, 5e-4, true));
+  const float decayed = g + 5e-4F * w;
+  const float moved = 0.9F * m + decayed;
+  EXPECT_EQ(outputs[2][0], double{moved});
+  EXPECT_EQ(outputs[0][0], double{w - 0.1F * (decayed + 0.9F * moved)});
+}
+
+TEST(ReferenceSgd, GradientIsDividedByTheLossScaleThenCleared) {
+  for_every_variant([](const Variant& variant) {
+    const Tensor w = Tensor::random(variant.first({3, 2, 2, 2}), 1), g = Tensor::random(variant.second({3, 2, 2, 2}), 2);
+    const Tensor m = Tensor::random(variant.first({3, 2, 2, 2}), 3);
+    Tensor scaled = g;
+    for (std::int64_t i = 0; i < g.elements(); ++i) scaled.set(i, g[i] * 1024);
+    const auto plain = run(ops::sgd, {w, g, rate(0.1), m}, rule(0.9, 0.01, false));
+    const auto divided = run(ops::sgd, {w, scaled, rate(0.1, 1024), m}, rule(0.9, 0.01, false));
+    EXPECT_EQ(divided[0].logical(), plain[0].logical());
+    EXPECT_EQ(divided[2].logical(), plain[2].logical());
+    EXPECT_NE(plain[0].logical(), w.logical());
+    EXPECT_EQ(plain[1].logical(), std::vector<double>(24, 0.0));
+    EXPECT_EQ(divided[1].logical(), std::vector<double>(24, 0.0));
+  });
+}
+
+TEST(ReferenceSgd, SkippedUpdateOnlyClearsTheGradient) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Type type{.dtype = dtype, .shape = {7}};
+    const Tensor w = Tensor::random(type, 1), g = Tensor::random(type, 2), m = Tensor::random(type, 3);
+    const auto outputs = run(ops::sgd, {w, g, rate(0.1, 1, 1), m}, rule(0.9, 0.01, true));
+    EXPECT_TRUE(outputs[0].same_bytes(w));
+    EXPECT_EQ(outputs[1].logical(), std::vector<double>(7, 0.0));
+    EXPECT_TRUE(outputs[2].same_bytes(m));
+  }
+}
+
+}  // namespace
+}  // namespace snug::backends

@@ -1,0 +1,145 @@
+#include "frontend/graph_builder.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "ir/text.h"
+#include "ops/ops.h"
+
+namespace snug::frontend {
+namespace {
+
+// What the builder says to the wrong layer on an input of 3 channels and 8x8 pixels.
+template <typename Build>
+std::string refusal(Build build) {
+  GraphBuilder b("model", 2);
+  const ValueId x = b.features({3, 8, 8});
+  try {
+    build(b, x);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+ValueId flat(GraphBuilder& b, ValueId x) { return b.global_avg_pool("pool", x); }
+
+TEST(GraphBuilder, ShapeErrorsNameTheLayer) {
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", flat(b, x), {.out_channels = 4}); }),
+            "layer 'c': the input is [2x3]; a convolution takes [N,C,H,W]");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", x, {.out_channels = 4, .groups = 2}); }),
+            "layer 'c': 3 input channels do not split into 2 groups");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", x, {.out_channels = 4, .groups = 3}); }),
+            "layer 'c': conv2d: input [2x3x8x8] with 3 groups does not go with weight [4x1x3x3]");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", x, {.out_channels = 4, .kernel = 9}); }),
+            "layer 'c': conv2d: a window of 9 does not fit an input of 8 with padding 0");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", x, {.out_channels = 0}); }),
+            "layer 'c': 0 output channels with a kernel of 3 are not possible; use at least 1 of each");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", x, {.out_channels = 1 << 30, .kernel = 1 << 20}); }),
+            "layer 'c': shape [1073741824x3x1048576x1048576] has more than 2^48 elements");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.batch_norm("bn", b.reshape("r", x, {2, 3, 64})); }),
+            "layer 'r': reshape: f32[2x3x8x8]/channels_last does not lie in logical order; relayout it first");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.batch_norm("bn", x, {.momentum = -0.5}); }),
+            "layer 'bn': batch_norm_running: momentum -0.5 is not in [0, 1]");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.batch_norm("bn", x, {.epsilon = -1}); }),
+            "layer 'bn': batch_norm_apply: epsilon -1 is not a number of at least 0");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.batch_norm("bn", x, {.group_size = -2}); }),
+            "layer 'bn': batch_norm_statistics: a statistics group of -2 examples is not possible; use at least 1");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.group_norm("gn", x, 2); }), "layer 'gn': group_norm: 3 channels do not split into 2 groups");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.group_norm("gn", flat(b, x), 3); }), "layer 'gn': the input is [2x3]; group norm takes [N,C,H,W]");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.add("a", x, flat(b, x)); }),
+            "layer 'a': add: the two operands must have the same shape and type, but are f32[2x3x8x8]/channels_last and f32[2x3]");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.max_pool("p", x, {.kernel = 2, .stride = 2, .padding = 2}); }),
+            "layer 'p': max_pool: padding 2 is more than half of the window 2");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.shortcut("s", x, 2, 1); }), "layer 's': shortcut: 2 output channels are fewer than the input's 3");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.linear("fc", x, 10); }),
+            "layer 'fc': the input is [2x3x8x8]; a linear layer takes [N,features]; flatten it first");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.linear("fc", flat(b, x), 0); }), "layer 'fc': 0 output features are not possible; use at least 1");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.dropout("d", x, 1.5); }), "layer 'd': dropout: probability 1.5 is not in [0, 1)");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.softmax_cross_entropy(x); }),
+            "layer 'loss': softmax_cross_entropy: the logits is [2x3x8x8]; it must have 2 dimensions");
+}
+
+TEST(GraphBuilder, NamesAreCheckedAndParametersUnique) {
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.relu("my relu", x); }),
+            "'my relu' is not a name; use 1 to 200 letters, digits and the characters . _ - /");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", b.conv2d("c", x, {.out_channels = 3}), {.out_channels = 3}); }),
+            "two parts of the model are called 'c.weight'; give each layer a name of its own");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.relu(std::string(151, 'r'), x); }),
+            "layer '" + std::string(151, 'r') + "' has too long a name; use at most 150 characters");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.relu(std::string(150, 'r'), x); }), "accepted");
+}
+
+TEST(GraphBuilder, AModelEndsWithOneLoss) {
+  EXPECT_EQ(refusal([](auto& b, ValueId) { std::move(b).finish(); }), "the model 'model' has no loss; end it with softmax_cross_entropy");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) {
+              const ValueId logits = b.linear("fc", flat(b, x), 10);
+              b.softmax_cross_entropy(logits);
+              b.loss("again", ops::softmax_cross_entropy, {logits}, {});
+            }),
+            "the model already has a loss");
+}
+
+TEST(GraphBuilder, AShortcutThatChangesNothingIsTheInputItself) {
+  GraphBuilder b("model", 2);
+  const ValueId x = b.features({3, 8, 8});
+  EXPECT_EQ(b.shortcut("s", x, 3, 1), x);
+  EXPECT_NE(b.shortcut("s", x, 3, 2), x);
+}
+
+TEST(GraphBuilder, FlattenGoesThroughLogicalOrder) {
+  GraphBuilder b("model", 2);
+  const ValueId x = b.features({3, 4, 4});
+  EXPECT_EQ(to_string(b.type_of(b.flatten("flat", x))), "f32[2x48]");
+  const ValueId pixel = b.avg_pool("pool", x, {.kernel = 4, .stride = 4});
+  const std::size_t values = b.value_count();
+  EXPECT_EQ(to_string(b.type_of(b.flatten("flat2", pixel))), "f32[2x3]");
+  EXPECT_EQ(b.value_count(), values + 1);  // one pixel lies in logical order already: a view, nothing moves
+}
+
+TEST(GraphBuilder, AugmentedImagesKeepPlainOnesForEvaluation) {
+  GraphBuilder augmented("model", 2);
+  augmented.images({});
+  augmented.softmax_cross_entropy(augmented.linear("fc", augmented.features({5}), 10));
+  EXPECT_EQ(std::move(augmented).finish().evaluation_substitutes.size(), 1U);
+  GraphBuilder plain("model", 2);
+  plain.images({.augment = false});
+  plain.softmax_cross_entropy(plain.linear("fc", plain.features({5}), 10));
+  EXPECT_TRUE(std::move(plain).finish().evaluation_substitutes.empty());
+}
+
+TEST(Freeze, StopsTrainingByPrefix) {
+  GraphBuilder b("model", 2);
+  ValueId x = b.conv2d("stem.conv", b.features({3, 8, 8}), {.out_channels = 4});
+  x = b.batch_norm("stem.bn", x);
+  b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
+  Graph graph = std::move(b).finish();
+  const std::int64_t before = parameter_count(graph);
+  freeze(graph, {"stem.conv", "head.b"});
+  std::string trainable;
+  for (const State& state : graph.states) {
+    if (state.trainable) trainable += state.name + " ";
+  }
+  EXPECT_EQ(trainable, "stem.bn.weight stem.bn.bias head.weight ");
+  EXPECT_EQ(parameter_count(graph), before);
+}
+
+TEST(Freeze, RefusesAPrefixThatNamesNoParameter) {
+  GraphBuilder b("model", 2);
+  ValueId x = b.batch_norm("bn", b.features({3, 8, 8}));
+  b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
+  Graph graph = std::move(b).finish();
+  for (const std::string prefix : {"heads", "bn.running", "labels"}) {
+    try {
+      freeze(graph, {prefix});
+      ADD_FAILURE() << prefix << " was accepted";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.what(), "no parameter's name begins with '" + prefix + "', so nothing can be frozen");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snug::frontend

@@ -1,0 +1,115 @@
+#include "ir/type.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace snug {
+namespace {
+
+std::string refusal(const std::vector<std::int64_t>& dims) {
+  try {
+    return "accepted " + to_string(Shape(dims));
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+Type csr(Type type, std::int64_t nonzeros) {
+  type.storage = {.kind = Storage::Kind::csr, .nonzeros = nonzeros};
+  return type;
+}
+
+Type opaque(Type type, const std::string& name, std::int64_t bytes) {
+  type.layout = {.kind = Layout::Kind::opaque, .opaque_name = name, .opaque_bytes = Bytes(bytes)};
+  return type;
+}
+
+TEST(Shape, CountsItsElements) {
+  EXPECT_EQ(Shape{}.elements(), 1);  // a scalar
+  EXPECT_EQ(Shape({7}).elements(), 7);
+  EXPECT_EQ(Shape({2, 3, 4, 5, 6, 7}).elements(), 5040);
+  EXPECT_EQ(to_string(Shape({100, 16, 32, 32})), "[100x16x32x32]");
+  EXPECT_NE(Shape({2, 3}), Shape({3, 2}));
+  EXPECT_NE(Shape({2}), Shape({2, 1}));
+}
+
+TEST(Shape, RefusesDimensionsThatAreNotPositive) {
+  EXPECT_EQ(refusal({0}), "dimension 0 of a shape is 0; every dimension must be at least 1");
+  EXPECT_EQ(refusal({5, -3}), "dimension 1 of a shape is -3; every dimension must be at least 1");
+  EXPECT_EQ(refusal({1, 1, 1, 1, 1, 1, 1}), "a shape of 7 dimensions is not supported; use at most 6");
+}
+
+TEST(Shape, RefusesMoreElementsThanBytesCanCount) {
+  EXPECT_EQ(Shape({std::int64_t{1} << 48}).elements(), std::int64_t{1} << 48);
+  EXPECT_EQ(refusal({1 << 24, (1 << 24) + 1}), "shape [16777216x16777217] has more than 2^48 elements");
+  EXPECT_EQ(refusal({std::numeric_limits<std::int64_t>::max(), 2}), "shape [9223372036854775807x2] has more than 2^48 elements");
+}
+
+TEST(TypeBytes, FollowFromElementsAndTheirBits) {
+  EXPECT_EQ((Type{.dtype = DType::f64, .shape = {3, 5}}.bytes()), Bytes(120));
+  EXPECT_EQ((Type{.dtype = DType::f32, .shape = {3, 5}}.bytes()), Bytes(60));
+  EXPECT_EQ((Type{.dtype = DType::f16, .shape = {3, 5}}.bytes()), Bytes(30));
+  EXPECT_EQ((Type{.dtype = DType::bf16, .shape = {3, 5}}.bytes()), Bytes(30));
+  EXPECT_EQ((Type{.dtype = DType::i32, .shape = {3, 5}}.bytes()), Bytes(60));
+  EXPECT_EQ((Type{.dtype = DType::u8, .shape = {3, 5}}.bytes()), Bytes(15));
+  EXPECT_EQ((Type{.dtype = DType::f32, .shape = {}}.bytes()), Bytes(4));
+}
+
+TEST(TypeBytes, RoundPartialBytesUp) {
+  EXPECT_EQ((Type{.dtype = DType::bit, .shape = {8}}.bytes()), Bytes(1));
+  EXPECT_EQ((Type{.dtype = DType::bit, .shape = {9}}.bytes()), Bytes(2));
+  EXPECT_EQ((Type{.dtype = DType::u4, .shape = {3, 5}}.bytes()), Bytes(8));
+}
+
+TEST(TypeBytes, OfCsrCountOnlyTheStoredElements) {
+  EXPECT_EQ(csr({.dtype = DType::f32, .shape = {16, 16, 3, 3}}, 691).bytes(), Bytes(2764));
+  EXPECT_EQ(csr({.dtype = DType::f16, .shape = {16, 16, 3, 3}}, 0).bytes(), Bytes(0));
+}
+
+TEST(TypeBytes, OfAnOpaqueLayoutAreWhatTheLibrarySays) {
+  EXPECT_EQ(opaque({.dtype = DType::f32, .shape = {3}}, "blocked16", 64).bytes(), Bytes(64));
+}
+
+TEST(TypeBytes, OfTheLargestShapeDoNotOverflow) {
+  EXPECT_EQ((Type{.dtype = DType::f64, .shape = {std::int64_t{1} << 48}}.bytes()), Bytes(std::int64_t{1} << 51));
+}
+
+TEST(TypeText, SaysLayoutAndStorage) {
+  const Type type{.dtype = DType::f32, .shape = {16, 3, 3, 3}};
+  EXPECT_EQ(to_string(type), "f32[16x3x3x3]");
+  EXPECT_EQ((to_string(Type{.dtype = DType::bit, .shape = {16, 3}, .layout = Layout::channels_last()})), "bit[16x3]/channels_last");
+  EXPECT_EQ(to_string(opaque(type, "OIhw16o", 4096)), "f32[16x3x3x3]/opaque(OIhw16o,4096)");
+  EXPECT_EQ(to_string(csr(type, 130)), "f32[16x3x3x3]/csr(130)");
+}
+
+TEST(DType, NamesReadBack) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::u8, DType::u4, DType::bit}) {
+    EXPECT_EQ(parse_dtype(name_of(dtype)), dtype);
+  }
+  EXPECT_EQ(parse_dtype("f33"), std::nullopt);
+  EXPECT_EQ(parse_dtype(""), std::nullopt);
+}
+
+TEST(Strides, FollowTheLayout) {
+  const Shape shape{2, 3, 4, 5};
+  using Strides = std::array<std::int64_t, Shape::kMaxRank>;
+  EXPECT_EQ(strides_of({.dtype = DType::f32, .shape = shape}), (Strides{60, 20, 5, 1}));
+  EXPECT_EQ(strides_of({.dtype = DType::f32, .shape = shape, .layout = Layout::channels_last()}), (Strides{60, 1, 15, 3}));
+  EXPECT_EQ(strides_of({.dtype = DType::f32, .shape = {2, 3, 4}, .layout = Layout::channels_last()}), (Strides{12, 1, 3}));
+  // A matrix has no pixels to put channels behind.
+  EXPECT_EQ(strides_of({.dtype = DType::f32, .shape = {2, 3}, .layout = Layout::channels_last()}), (Strides{3, 1}));
+  EXPECT_EQ(strides_of({.dtype = DType::f32, .shape = {}}), Strides{});
+}
+
+TEST(Strides, DoNotExistForWhatOnlyALibraryReads) {
+  EXPECT_THROW(strides_of(opaque({.dtype = DType::f32, .shape = {3}}, "x", 64)), InternalError);
+  EXPECT_THROW(strides_of(csr({.dtype = DType::f32, .shape = {3}}, 1)), InternalError);
+}
+
+}  // namespace
+}  // namespace snug
