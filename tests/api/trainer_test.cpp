@@ -1,0 +1,162 @@
+#include <functional>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include <snug/snug.h>
+
+namespace snug {
+
+namespace {
+
+Model tiny(bool augment = false) {
+  return Model::define("tiny", [augment](Layers& net) {
+    Tensor x = net.images({.height = 8, .width = 8, .augment = augment, .crop_padding = 1});
+    x = net.relu("relu1", net.batch_norm("bn1", net.conv2d("conv1", x, {.out_channels = 4, .padding = 1})));
+    net.softmax_cross_entropy(net.linear("fc", net.global_avg_pool("pool", x), 3));
+  });
+}
+
+struct Batch {
+  std::vector<std::uint8_t> images;
+  std::vector<std::int32_t> labels;
+};
+
+Batch batch_of(std::size_t examples) {
+  Batch batch{.images = std::vector<std::uint8_t>(examples * 8 * 8 * 3), .labels = std::vector<std::int32_t>(examples)};
+  for (std::size_t i = 0; i < batch.images.size(); ++i) batch.images[i] = static_cast<std::uint8_t>(i * 37 % 251);
+  for (std::size_t i = 0; i < examples; ++i) batch.labels[i] = static_cast<std::int32_t>(i % 3);
+  return batch;
+}
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Trainer, SameSeedGivesTheSameBits) {
+  const Batch batch = batch_of(6);
+  std::vector<float> weights[2];
+  for (auto& result : weights) {
+    Trainer trainer(tiny(true), {.batch = 6, .seed = 4});
+    for (int step = 0; step < 3; ++step) trainer.train(batch.images, batch.labels);
+    result = trainer.parameter("conv1.weight");
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+  Trainer other(tiny(true), {.batch = 6, .seed = 5});
+  EXPECT_NE(other.parameter("conv1.weight"), weights[0]);
+}
+
+TEST(Trainer, EvaluationChangesNothing) {
+  const Batch batch = batch_of(6);
+  Trainer trainer(tiny(), {.batch = 6});
+  trainer.train(batch.images, batch.labels);
+  const auto before = trainer.parameter("fc.weight");
+  const StepResult first = trainer.evaluate(batch.images, batch.labels);
+  const StepResult second = trainer.evaluate(batch.images, batch.labels);
+  EXPECT_EQ(first.loss, second.loss);
+  EXPECT_EQ(trainer.parameter("fc.weight"), before);
+}
+
+// Without batch norm a step is the same mathematics however it is split.
+Model without_batch_norm() {
+  return Model::define("plain", [](Layers& net) {
+    Tensor x = net.images({.height = 8, .width = 8, .crop_padding = 1});
+    x = net.dropout("dropout", net.relu("relu1", net.conv2d("conv1", x, {.out_channels = 4, .padding = 1, .bias = true})), 0.3);
+    net.softmax_cross_entropy(net.linear("fc", net.global_avg_pool("pool", x), 3));
+  });
+}
+
+TEST(Trainer, MicrobatchesAddUpToTheBatchRemaindersIncluded) {
+  const Batch batch = batch_of(7);
+  Trainer whole(without_batch_norm(), {.batch = 7, .seed = 2});
+  Trainer split(without_batch_norm(), {.batch = 7, .microbatch = 3, .seed = 2});
+  EXPECT_LT(split.memory().planned_peak_bytes, whole.memory().planned_peak_bytes);
+  for (int step = 0; step < 3; ++step) {
+    const StepResult a = whole.train(batch.images, batch.labels);
+    const StepResult b = split.train(batch.images, batch.labels);
+    EXPECT_NEAR(a.loss, b.loss, 1e-6);
+    EXPECT_EQ(a.accuracy, b.accuracy);
+  }
+  const auto a = whole.parameter("conv1.weight");
+  const auto b = split.parameter("conv1.weight");
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6) << i;
+}
+
+TEST(Trainer, EvaluationCountsEveryExampleOnce) {
+  Trainer trainer(tiny(), {.batch = 4});
+  const Batch batch = batch_of(10);  // two whole microbatches and a half
+  const StepResult all = trainer.evaluate(batch.images, batch.labels);
+  double loss = 0;
+  double correct = 0;
+  for (std::size_t i = 0; i < 10; ++i) {
+    const StepResult one = trainer.evaluate(std::span(batch.images).subspan(i * 192, 192), std::span(batch.labels).subspan(i, 1));
+    loss += one.loss / 10;
+    correct += one.accuracy / 10;
+  }
+  EXPECT_NEAR(all.loss, loss, 1e-7);
+  EXPECT_NEAR(all.accuracy, correct, 1e-12);
+}
+
+TEST(Trainer, FrozenParametersStayAndTakeNoMemory) {
+  Model model = tiny();
+  Trainer all(model, {.batch = 4});
+  Model frozen = model;
+  frozen.freeze("conv1").freeze("bn1");
+  Trainer trainer(frozen, {.batch = 4});
+  EXPECT_LT(trainer.memory().by_class.gradient, all.memory().by_class.gradient);
+  EXPECT_LT(trainer.memory().by_class.optimizer, all.memory().by_class.optimizer);
+  const Batch batch = batch_of(4);
+  const auto conv = trainer.parameter("conv1.weight");
+  const auto fc = trainer.parameter("fc.weight");
+  trainer.train(batch.images, batch.labels);
+  EXPECT_EQ(trainer.parameter("conv1.weight"), conv);
+  EXPECT_NE(trainer.parameter("fc.weight"), fc);
+}
+
+TEST(Trainer, ParametersAreInLogicalOrder) {
+  Trainer trainer(tiny(), {.batch = 2});
+  EXPECT_EQ(trainer.parameter_names(),
+            (std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "fc.weight", "fc.bias"}));
+  std::vector<float> weights(4 * 3 * 3 * 3);
+  std::iota(weights.begin(), weights.end(), 0.0F);
+  trainer.set_parameter("conv1.weight", weights);
+  EXPECT_EQ(trainer.parameter("conv1.weight"), weights);
+}
+
+TEST(Trainer, MistakesAreNamed) {
+  Trainer trainer(tiny(), {.batch = 4});
+  const Batch batch = batch_of(5);
+  EXPECT_EQ(message_of([&] { trainer.train(batch.images, batch.labels); }),
+            "a step got 5 examples; it was planned for at most 4");
+  EXPECT_EQ(message_of([&] { trainer.train({}, {}); }), "a batch has no examples; give at least one");
+  EXPECT_EQ(message_of([&] { trainer.train(std::span(batch.images).first(100), std::span(batch.labels).first(1)); }),
+            "1 labels came with 100 bytes of input; one example of 'images' has 192 bytes");
+  EXPECT_EQ(message_of([&] { trainer.parameter("conv9.weight"); }), "the model 'tiny' has no 'conv9.weight'");
+  EXPECT_EQ(message_of([&] { trainer.set_parameter("fc.bias", std::vector<float>(2)); }),
+            "'fc.bias' is [3] and takes 3 values, not 2");
+  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 4, .microbatch = 5}); }),
+            "a microbatch of 5 out of a batch of 4 is not possible");
+  EXPECT_EQ(message_of([] { Model::zoo("wrn-29-2"); }),
+            "'wrn-29-2' has depth 29; a wide residual network's is 6n+4: 10, 16, 22, 28, ...");
+  EXPECT_EQ(message_of([] { Model::define("empty", [](Layers&) {}); }),
+            "the model 'empty' has no loss; end it with softmax_cross_entropy");
+}
+
+TEST(Trainer, CheckingModeGivesTheSameBits) {
+  const Batch batch = batch_of(4);
+  Trainer plain(tiny(), {.batch = 4});
+  Trainer checked(tiny(), {.batch = 4, .checking = true});
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ(plain.train(batch.images, batch.labels).loss, checked.train(batch.images, batch.labels).loss);
+  }
+  EXPECT_EQ(plain.parameter("fc.weight"), checked.parameter("fc.weight"));
+}
+
+}  // namespace
+
+}  // namespace snug
