@@ -12,6 +12,8 @@ using BufferId = StrongId<struct BufferTag>;
 struct Tenant {
   ValueId value;
   int from;  // the node that makes it
+
+  friend bool operator==(const Tenant&, const Tenant&) = default;
 };
 
 // Values that lie in the same bytes, one after the other (or, for views, together).
@@ -24,11 +26,15 @@ struct Buffer {
 
   // The value whose contents it holds while node `at` runs.
   ValueId tenant_at(int at) const;
+
+  friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
 struct Liveness {
   std::vector<Buffer> buffers;
   std::vector<BufferId> buffer_of;  // by value; none for states and values that nothing makes
+
+  friend bool operator==(const Liveness&, const Liveness&) = default;
 };
 
 Liveness liveness(const Section& section);

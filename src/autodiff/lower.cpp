@@ -1,5 +1,6 @@
 #include "autodiff/lower.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "autodiff/gradient_flow.h"
@@ -96,6 +97,7 @@ class Lowering {
       if (!builder.value(gradient).is_state()) builder.section().value(gradient).role = Role::gradient;
       builder.emit(ops::add, {builder.read(accumulator), gradient}, {},
                    {.layer = node.layer, .role = Role::gradient, .phase = Phase::backward, .writes = {accumulator}});
+      move_last_node_behind_maker(builder.section(), gradient, accumulator);
       return;
     }
     const auto [entry, is_first] = gradients_.try_emplace(value, gradient);
@@ -107,6 +109,20 @@ class Lowering {
                                .role = Role::activation_gradient,
                                .phase = Phase::backward})
                         .front();
+  }
+
+  // A weight's fresh gradient is added up at once: it need not live through the kernel that makes the data gradient.
+  static void move_last_node_behind_maker(Section& section, ValueId summand, StateId accumulator) {
+    const auto makes_summand = [&](ValueId id) { return id == summand; };
+    const auto is_accumulator = [&](ValueId id) { return section.value(id).state == accumulator; };
+    auto place = section.nodes.end() - 1;
+    while (place != section.nodes.begin()) {
+      const Node& before = *(place - 1);
+      if (std::any_of(before.outputs.begin(), before.outputs.end(), makes_summand)) break;
+      if (std::any_of(before.outputs.begin(), before.outputs.end(), is_accumulator)) break;
+      --place;
+    }
+    std::rotate(place, section.nodes.end() - 1, section.nodes.end());
   }
 
   StateId accumulator_of(StateId parameter) {

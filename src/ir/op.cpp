@@ -1,5 +1,8 @@
 #include "ir/op.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "ir/builder.h"
 
@@ -7,8 +10,25 @@ namespace snug {
 
 bool accumulates(const Attributes& attributes) { return attributes.integer_or(kAccumulate, 0) != 0; }
 
+namespace {
+
+// The text form has no infinities and no NaNs, and no op has a use for them.
+void require_finite(const Attributes& attributes) {
+  const auto is_finite = [](double value) { return std::isfinite(value); };
+  for (const auto& [name, value] : attributes.entries()) {
+    const auto* real = std::get_if<double>(&value);
+    const auto* reals = std::get_if<std::vector<double>>(&value);
+    const bool finite =
+        (real == nullptr || is_finite(*real)) && (reals == nullptr || std::all_of(reals->begin(), reals->end(), is_finite));
+    if (!finite) throw_user_error("attribute '{}' is not finite", name);
+  }
+}
+
+}  // namespace
+
 std::vector<Type> infer_types(const OpDef& op, const OpCall& call) {
   try {
+    require_finite(call.attributes);
     if (!accumulates(call.attributes)) return op.infer(call);
     if (!op.may_accumulate) throw UserError("this op cannot add to a value; remove the attribute 'accumulate'");
     if (call.inputs.empty()) throw UserError("the value to add to is missing");

@@ -20,7 +20,7 @@ void require_rank(const Type& type, std::size_t rank, std::string_view what);
 void require_same_shape(const Type& a, const Type& b, std::string_view what);
 void require_shape(const Type& type, const Shape& shape, std::string_view what);
 void require_scalars(const Type& type);
-// A finite `epsilon` of at least 0, which normalisation adds to a variance.
+// An `epsilon` of at least 0, which normalisation adds to a variance.
 void require_epsilon(const OpCall& call);
 
 Type scalars_type();

@@ -41,8 +41,8 @@ class Accumulator {
     if (maker_index < 0 || readers_[summand.index()] != 1 || section_.value(summand).is_state()) return false;
     Node& maker = section_.nodes[static_cast<std::size_t>(maker_index)];
     if (!maker.op->may_accumulate || maker.outputs.front() != summand || accumulates(maker.attributes)) return false;
-    if (!available(sum, maker_index, at)) return false;
     const ValueId result = section_.nodes[at].outputs.front();
+    if (!exists(sum, maker_index) || is_touched(sum, maker_index, at) || is_touched(result, maker_index, at)) return false;
     if (section_.value(sum).type != section_.value(summand).type) return false;
 
     Node candidate = maker;
@@ -57,18 +57,20 @@ class Accumulator {
     return true;
   }
 
-  // Whether `sum` exists when node `when` runs, and writing its successor there instead of at node `at` disturbs nobody: no node
-  // in between reads or writes the same state.
-  bool available(ValueId sum, int when, std::size_t at) const {
-    const Value& value = section_.value(sum);
-    if (!value.is_state()) return producer_[sum.index()] < when;
-    for (std::size_t i = static_cast<std::size_t>(when); i < at; ++i) {
+  // Whether node `when` can read the value.
+  bool exists(ValueId id, int when) const { return section_.value(id).is_state() || producer_[id.index()] < when; }
+
+  // Whether a node from `when` until before `at` reads or writes the value's state: then the addition cannot move from `at` to
+  // `when`.
+  bool is_touched(ValueId id, int when, std::size_t at) const {
+    const StateId state = section_.value(id).state;
+    const auto touches = [&](ValueId other) { return section_.value(other).state == state; };
+    for (std::size_t i = static_cast<std::size_t>(when); state.valid() && i < at; ++i) {
       const Node& node = section_.nodes[i];
-      const auto touches = [&](ValueId id) { return section_.value(id).state == value.state; };
-      if (std::any_of(node.inputs.begin(), node.inputs.end(), touches)) return false;
-      if (std::any_of(node.outputs.begin(), node.outputs.end(), touches)) return false;
+      if (std::any_of(node.inputs.begin(), node.inputs.end(), touches)) return true;
+      if (std::any_of(node.outputs.begin(), node.outputs.end(), touches)) return true;
     }
-    return true;
+    return false;
   }
 
   Section& section_;

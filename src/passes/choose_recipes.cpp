@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "autodiff/gradient_flow.h"
+#include "base/error.h"
 #include "ir/builder.h"
 #include "ir/op.h"
 
@@ -17,7 +19,14 @@ class RecipeChooser {
       : graph_(graph),
         flow_(gradient_flow(graph)),
         choice_(graph.forward.nodes.size(), 0),
-        keepers_(graph.forward.values.size()) {
+        keepers_(graph.forward.values.size()),
+        root_(graph.forward.values.size()) {
+    std::iota(root_.begin(), root_.end(), 0);
+    for (const Node& node : graph.forward.nodes) {
+      if (node.op->is_view && !graph.forward.value(node.inputs[0]).is_state()) {
+        root_[node.outputs[0].index()] = root_[node.inputs[0].index()];
+      }
+    }
     for (std::size_t i = 0; i < choice_.size(); ++i) {
       if (!flow_.node_active[i]) continue;
       for (const std::size_t value : kept_by(i, 0)) keepers_[value].push_back(i);
@@ -36,14 +45,16 @@ class RecipeChooser {
  private:
   Bytes bytes(std::size_t value) const { return graph_.forward.values[value].type.bytes(); }
 
-  // Transient values that recipe `r` of node `n` keeps; states are there anyway.
+  // Transient values that recipe `r` of node `n` keeps, a view as the value whose bytes it lies in; states are there anyway.
   std::vector<std::size_t> kept_by(std::size_t n, std::size_t r) const {
     const Node& node = graph_.forward.nodes[n];
     const GradientRecipe& recipe = node.op->gradients[r];
     std::vector<std::size_t> kept;
     const auto gather = [&](const std::vector<ValueId>& ids, std::uint32_t mask) {
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (((mask >> i) & 1U) != 0 && !graph_.forward.value(ids[i]).is_state()) kept.push_back(ids[i].index());
+        if (((mask >> i) & 1U) == 0 || graph_.forward.value(ids[i]).is_state()) continue;
+        const std::size_t root = root_[ids[i].index()];
+        if (std::find(kept.begin(), kept.end(), root) == kept.end()) kept.push_back(root);
       }
     };
     gather(node.inputs, recipe.keeps_inputs);
@@ -51,8 +62,8 @@ class RecipeChooser {
     return kept;
   }
 
-  // What recipe `r` of node `n` would add, given everything that is kept now.
-  Bytes added_bytes(std::size_t n, std::size_t r) const {
+  // What recipe `r` of node `n` would add, given everything that is kept now; nothing when the recipe does not do for this node.
+  std::optional<Bytes> added_bytes(std::size_t n, std::size_t r) const {
     Bytes total;
     for (const std::size_t value : kept_by(n, r)) {
       if (keepers_[value].empty()) total += bytes(value);
@@ -70,8 +81,12 @@ class RecipeChooser {
       }
     }
     SectionBuilder builder(graph_.states, scratch);
-    const ValueId extra = recipe.make_extra(builder, copy);
-    return total + scratch.value(extra).type.bytes();
+    try {
+      const ValueId extra = recipe.make_extra(builder, copy);
+      return total + scratch.value(extra).type.bytes();
+    } catch (const UserError&) {
+      return std::nullopt;  // such as the argmax of a window of more than 256 elements
+    }
   }
 
   void try_to_drop(std::size_t value) {
@@ -80,20 +95,18 @@ class RecipeChooser {
     std::vector<std::pair<std::size_t, std::size_t>> changes;
     for (const std::size_t n : keepers_[value]) {
       std::size_t best = 0;
-      Bytes best_cost;
-      bool found = false;
+      std::optional<Bytes> best_cost;
       for (std::size_t r = 0; r < graph_.forward.nodes[n].op->gradients.size(); ++r) {
         const std::vector<std::size_t> kept = kept_by(n, r);
         if (std::find(kept.begin(), kept.end(), value) != kept.end()) continue;
-        const Bytes added = added_bytes(n, r);
-        if (!found || added < best_cost) {
+        const std::optional<Bytes> added = added_bytes(n, r);
+        if (added && (!best_cost || *added < *best_cost)) {
           best = r;
           best_cost = added;
-          found = true;
         }
       }
-      if (!found) return;
-      cost += best_cost;
+      if (!best_cost) return;
+      cost += *best_cost;
       changes.emplace_back(n, best);
     }
     if (cost >= bytes(value)) return;
@@ -108,6 +121,7 @@ class RecipeChooser {
   GradientFlow flow_;
   std::vector<int> choice_;
   std::vector<std::vector<std::size_t>> keepers_;  // by value: nodes whose recipe keeps it
+  std::vector<std::size_t> root_;                  // by value: where it lies, itself unless it is a view
 };
 
 }  // namespace

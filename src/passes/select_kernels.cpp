@@ -1,5 +1,8 @@
 #include "passes/select_kernels.h"
 
+#include <string>
+#include <unordered_set>
+
 #include <fmt/ranges.h>
 
 #include "base/error.h"
@@ -9,7 +12,17 @@ namespace snug {
 
 namespace {
 
-void select(Section& section, Node& node, const Backend& backend) {
+using Names = std::unordered_set<std::string>;
+
+// Values are called like layers, and nothing keeps a layer from being called like another one's workspace.
+std::string workspace_name(const Value& owner, Names& taken) {
+  const std::string wanted = (owner.is_state() ? fmt::format("{}.{}", owner.name, owner.version) : owner.name) + ".workspace";
+  std::string name = wanted;
+  for (int number = 2; !taken.insert(name).second; ++number) name = fmt::format("{}.{}", wanted, number);
+  return name;
+}
+
+void select(Section& section, Node& node, const Backend& backend, Names& names) {
   const NodeTypes types = types_of(section, node);
   Accept accept;
   std::vector<std::string> refusals;
@@ -20,10 +33,9 @@ void select(Section& section, Node& node, const Backend& backend) {
   }
   node.kernel = kernel->name;
   if (accept.workspace == Bytes(0)) return;
-  const Value& first = section.value(node.outputs.front());
-  const std::string owner = first.is_state() ? fmt::format("{}.{}", first.name, first.version) : first.name;
-  section.values.push_back(
-      {.name = owner + ".workspace", .type = {.dtype = DType::u8, .shape = {accept.workspace.count()}}, .role = Role::workspace});
+  section.values.push_back({.name = workspace_name(section.value(node.outputs.front()), names),
+                            .type = {.dtype = DType::u8, .shape = {accept.workspace.count()}},
+                            .role = Role::workspace});
   node.workspace = ValueId(section.values.size() - 1);
 }
 
@@ -31,7 +43,9 @@ void select(Section& section, Node& node, const Backend& backend) {
 
 Program select_kernels(Program program, const PassContext& context) {
   for (Section& section : program.sections) {
-    for (Node& node : section.nodes) select(section, node, context.backend);
+    Names names;
+    for (const Value& value : section.values) names.insert(value.name);
+    for (Node& node : section.nodes) select(section, node, context.backend, names);
   }
   return program;
 }

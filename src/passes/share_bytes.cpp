@@ -37,8 +37,10 @@ class Sharer {
       const Value& giver = section_.value(id);
       if (giver.is_state() || giver.space != taker.space) continue;
       if (node.op->is_view && output == 0 && input == 0) return id;
-      // A smaller taker would keep the larger bytes alive for longer.
+      // A smaller taker would keep the larger bytes alive for longer; in another layout elements are not read and written in
+      // step.
       if (!promises_in_place(node, output, input) || giver.type.bytes() != taker.type.bytes()) continue;
+      if (giver.type.layout != taker.type.layout) continue;
       if (last_use_[root_[id.index()]] != at || taken(node, output, id) || read_elsewhere(node, output, input)) continue;
       return id;
     }

@@ -27,8 +27,27 @@ Plan compile(const Graph& graph, const Backend& backend, const CompileOptions& o
   return plan;
 }
 
+namespace {
+
+// UserError unless all sizes together, and with them every offset, can be counted. A program may come from a text file.
+void check_sizes(const Program& program) {
+  constexpr Bytes kMost(std::int64_t{1} << 60U);
+  Bytes total;
+  const auto count = [&](const Type& type) {
+    total += type.bytes();  // below 2^52 each, so this cannot overflow before it is found too large
+    if (total > kMost) throw_user_error("the values of '{}' together take more than 2^60 bytes", program.name);
+  };
+  for (const State& state : program.states) count(state.type);
+  for (const Section& section : program.sections) {
+    for (const Value& value : section.values) count(value.type);
+  }
+}
+
+}  // namespace
+
 Plan place(Program program, Bytes red_zone) {
   SNUG_CHECK(red_zone.count() % kAlignment.count() == 0, "a red zone of {} bytes would break the alignment", red_zone.count());
+  check_sizes(program);
   Plan plan;
   plan.program = std::move(program);
   plan.red_zone = red_zone;

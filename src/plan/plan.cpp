@@ -45,6 +45,7 @@ std::optional<std::string> find_state_violation(const Plan& plan) {
     free_from = begin + states[i].type.bytes() + plan.red_zone;
   }
   if (free_from > plan.persistent_bytes) return "the states reach beyond the persistent region";
+  if (plan.persistent_bytes.count() % kAlignment.count() != 0) return "transient values start off the alignment";
   return std::nullopt;
 }
 
@@ -61,12 +62,14 @@ std::optional<std::string> find_violation(const Plan& plan) {
   for (std::size_t i = 0; i < plan.sections.size(); ++i) {
     const SectionPlan& section = plan.sections[i];
     const std::string_view name = name_of(plan.program.sections[i].kind);
-    if (section.liveness.buffers.empty()) continue;
+    if (section.liveness != liveness(plan.program.sections[i])) {
+      return fmt::format("section {}: the lifetimes are not those of the program", name);
+    }
     placement::Placement placed{.offsets = {}, .height = section.height};
     for (const Bytes offset : section.offsets) placed.offsets.push_back(offset - plan.red_zone - plan.persistent_bytes);
     const placement::Problem problem = placement_problem(section.liveness, plan.red_zone);
     if (auto violation = placement::find_violation(problem, placed)) return fmt::format("section {}: {}", name, *violation);
-    top = std::max(top, plan.persistent_bytes + section.height);
+    if (!section.offsets.empty()) top = std::max(top, plan.persistent_bytes + section.height);
   }
   if (top != plan.planned_peak_bytes) {
     return fmt::format("the arena has {} bytes but the last one used is {}", plan.planned_peak_bytes.count(), top.count());

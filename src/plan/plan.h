@@ -35,13 +35,14 @@ struct Plan {
   double plan_seconds = 0;
 
   // Where a value lies, from the arena's start.
-  Bytes offset_of(std::size_t section, ValueId value) const;
+  Bytes offset_of(std::size_t section, ValueId id) const;
 };
 
 // The placement problem of one section's buffers; a plan's offsets solve it from `persistent_bytes` on.
 placement::Problem placement_problem(const Liveness& liveness, Bytes red_zone);
 
-// One sentence about the first thing wrong with the plan's offsets, checked independently of how they were found.
+// One sentence about the first thing wrong with the plan: lifetimes that are not its program's, or offsets and sizes that do not
+// go with them, checked independently of how they were found.
 std::optional<std::string> find_violation(const Plan& plan);
 
 // The fullest moment: what is alive when the section that needs most runs the node that needs most.

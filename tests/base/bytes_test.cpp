@@ -29,13 +29,14 @@ TEST(ParseBytes, ReadsEveryUnit) {
 }
 
 TEST(ParseBytes, RefusesWhatIsNoSizeAndSaysWhatIs) {
-  for (const std::string text : {"", " ", "MB", "-1", "-6.7MB", "6.7 MB", "6.7mb", "6.7M", "6,7MB", "6.7MBs", "+5", " 5", "5 ", "0x10", "inf", "-inf",
-                                 "nan", "nanMB", "1e400", "1.2.3MB", "--5"}) {
+  for (const std::string text : {"",   " ",  "MB",   "-1",  "-6.7MB", "6.7 MB", "6.7mb", "6.7M",  "6,7MB",   "6.7MBs", "+5",
+                                 " 5", "5 ", "0x10", "inf", "-inf",   "nan",    "nanMB", "1e400", "1.2.3MB", "--5"}) {
     try {
       const Bytes bytes = parse_bytes(text);
       ADD_FAILURE() << "'" << text << "' was read as " << bytes.count();
     } catch (const UserError& error) {
-      EXPECT_EQ(error.what(), "'" + text + "' is not a size; write a number of bytes such as 6.7MB (1e6), 6.4MiB (2^20) or 6700000");
+      EXPECT_EQ(error.what(),
+                "'" + text + "' is not a size; write a number of bytes such as 6.7MB (1e6), 6.4MiB (2^20) or 6700000");
     }
   }
 }

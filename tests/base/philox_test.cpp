@@ -15,16 +15,20 @@ struct KnownAnswer {
 };
 
 // philox4x32 with 10 rounds in the known-answer file of Random123, the generator's reference implementation.
-constexpr std::array<KnownAnswer, 3> kKnownAnswers{
-    {{{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-     {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-     {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}}};
+constexpr std::array<KnownAnswer, 3> kKnownAnswers{{{{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+                                                    {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+                                                     {0xffffffff, 0xffffffff},
+                                                     {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+                                                    {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+                                                     {0xa4093822, 0x299f31d0},
+                                                     {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}}};
 
 constexpr std::uint64_t join(std::uint32_t low, std::uint32_t high) { return low | (static_cast<std::uint64_t>(high) << 32U); }
 
 TEST(Philox, GivesTheKnownAnswers) {
   for (const KnownAnswer& known : kKnownAnswers) {
-    const PhiloxBlock block = philox(join(known.key[0], known.key[1]), join(known.counter[0], known.counter[1]), join(known.counter[2], known.counter[3]));
+    const PhiloxBlock block = philox(join(known.key[0], known.key[1]), join(known.counter[0], known.counter[1]),
+                                     join(known.counter[2], known.counter[3]));
     for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(block.word[i], known.words[i]) << "word " << i;
   }
 }

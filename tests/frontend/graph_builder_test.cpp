@@ -39,24 +39,31 @@ TEST(GraphBuilder, ShapeErrorsNameTheLayer) {
             "layer 'c': 0 output channels with a kernel of 3 are not possible; use at least 1 of each");
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", x, {.out_channels = 1 << 30, .kernel = 1 << 20}); }),
             "layer 'c': shape [1073741824x3x1048576x1048576] has more than 2^48 elements");
-  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.batch_norm("bn", b.reshape("r", x, {2, 3, 64})); }),
+  EXPECT_EQ(refusal([](auto& b, ValueId x) {
+              b.batch_norm("bn", b.reshape("r", x, {2, 3, 64}));
+            }),
             "layer 'r': reshape: f32[2x3x8x8]/channels_last does not lie in logical order; relayout it first");
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.batch_norm("bn", x, {.momentum = -0.5}); }),
             "layer 'bn': batch_norm_running: momentum -0.5 is not in [0, 1]");
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.batch_norm("bn", x, {.epsilon = -1}); }),
-            "layer 'bn': batch_norm_apply: epsilon -1 is not a number of at least 0");
+            "layer 'bn': batch_norm_apply: epsilon -1 is negative");
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.batch_norm("bn", x, {.group_size = -2}); }),
             "layer 'bn': batch_norm_statistics: a statistics group of -2 examples is not possible; use at least 1");
-  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.group_norm("gn", x, 2); }), "layer 'gn': group_norm: 3 channels do not split into 2 groups");
-  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.group_norm("gn", flat(b, x), 3); }), "layer 'gn': the input is [2x3]; group norm takes [N,C,H,W]");
-  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.add("a", x, flat(b, x)); }),
-            "layer 'a': add: the two operands must have the same shape and type, but are f32[2x3x8x8]/channels_last and f32[2x3]");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.group_norm("gn", x, 2); }),
+            "layer 'gn': group_norm: 3 channels do not split into 2 groups");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.group_norm("gn", flat(b, x), 3); }),
+            "layer 'gn': the input is [2x3]; group norm takes [N,C,H,W]");
+  EXPECT_EQ(
+      refusal([](auto& b, ValueId x) { b.add("a", x, flat(b, x)); }),
+      "layer 'a': add: the two operands must have the same shape and type, but are f32[2x3x8x8]/channels_last and f32[2x3]");
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.max_pool("p", x, {.kernel = 2, .stride = 2, .padding = 2}); }),
             "layer 'p': max_pool: padding 2 is more than half of the window 2");
-  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.shortcut("s", x, 2, 1); }), "layer 's': shortcut: 2 output channels are fewer than the input's 3");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.shortcut("s", x, 2, 1); }),
+            "layer 's': shortcut: 2 output channels are fewer than the input's 3");
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.linear("fc", x, 10); }),
             "layer 'fc': the input is [2x3x8x8]; a linear layer takes [N,features]; flatten it first");
-  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.linear("fc", flat(b, x), 0); }), "layer 'fc': 0 output features are not possible; use at least 1");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.linear("fc", flat(b, x), 0); }),
+            "layer 'fc': 0 output features are not possible; use at least 1");
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.dropout("d", x, 1.5); }), "layer 'd': dropout: probability 1.5 is not in [0, 1)");
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.softmax_cross_entropy(x); }),
             "layer 'loss': softmax_cross_entropy: the logits is [2x3x8x8]; it must have 2 dimensions");
@@ -73,7 +80,8 @@ TEST(GraphBuilder, NamesAreCheckedAndParametersUnique) {
 }
 
 TEST(GraphBuilder, AModelEndsWithOneLoss) {
-  EXPECT_EQ(refusal([](auto& b, ValueId) { std::move(b).finish(); }), "the model 'model' has no loss; end it with softmax_cross_entropy");
+  EXPECT_EQ(refusal([](auto& b, ValueId) { std::move(b).finish(); }),
+            "the model 'model' has no loss; end it with softmax_cross_entropy");
   EXPECT_EQ(refusal([](auto& b, ValueId x) {
               const ValueId logits = b.linear("fc", flat(b, x), 10);
               b.softmax_cross_entropy(logits);

@@ -12,7 +12,9 @@
 namespace snug::frontend {
 namespace {
 
-std::int64_t count(const std::string& model, const ZooOptions& options = {}) { return parameter_count(build_zoo_model(model, options)); }
+std::int64_t count(const std::string& model, const ZooOptions& options = {}) {
+  return parameter_count(build_zoo_model(model, options));
+}
 
 std::string refusal(const std::string& model, const ZooOptions& options = {}) {
   try {
@@ -24,12 +26,14 @@ std::string refusal(const std::string& model, const ZooOptions& options = {}) {
 }
 
 const State* find_state(const Graph& graph, const std::string& name) {
-  const auto found = std::find_if(graph.states.begin(), graph.states.end(), [&](const State& state) { return state.name == name; });
+  const auto found =
+      std::find_if(graph.states.begin(), graph.states.end(), [&](const State& state) { return state.name == name; });
   return found == graph.states.end() ? nullptr : &*found;
 }
 
 std::int64_t tensors(const Graph& graph) {
-  return std::count_if(graph.states.begin(), graph.states.end(), [](const State& state) { return state.role == Role::parameter; });
+  return std::count_if(graph.states.begin(), graph.states.end(),
+                       [](const State& state) { return state.role == Role::parameter; });
 }
 
 // Parameters of a pre-activation network of basic blocks, counted layer by layer.
@@ -83,8 +87,9 @@ TEST(Zoo, ResNetHasTorchvisionsParameters) {
   const Graph resnet18 = build_zoo_model("resnet-18", {.image_size = 64});
   EXPECT_EQ(tensors(resnet18), 62);
   EXPECT_EQ(tensors(build_zoo_model("resnet-50", {.image_size = 64})), 161);
-  for (const char* name : {"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "layer1.0.conv1.weight", "layer1.1.bn2.running_var",
-                           "layer2.0.downsample.0.weight", "layer2.0.downsample.1.bias", "layer4.1.conv2.weight", "fc.weight", "fc.bias"}) {
+  for (const char* name :
+       {"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "layer1.0.conv1.weight", "layer1.1.bn2.running_var",
+        "layer2.0.downsample.0.weight", "layer2.0.downsample.1.bias", "layer4.1.conv2.weight", "fc.weight", "fc.bias"}) {
     EXPECT_NE(find_state(resnet18, name), nullptr) << name;
   }
   EXPECT_EQ(find_state(resnet18, "layer1.0.downsample.0.weight"), nullptr);
@@ -110,16 +115,19 @@ TEST(Zoo, InputIsStagedAsAsked) {
   const Graph bytes = build_zoo_model("small-cnn", {.batch = 5});
   EXPECT_EQ(to_string(find_state(bytes, "images")->type), "u8[5x3x32x32]/channels_last");
   EXPECT_EQ(find_state(bytes, "features"), nullptr);
-  const Graph numbers = build_zoo_model("small-cnn", {.batch = 5, .image_size = 16, .dtype = DType::f64, .staged_as_bytes = false});
+  const Graph numbers =
+      build_zoo_model("small-cnn", {.batch = 5, .image_size = 16, .dtype = DType::f64, .staged_as_bytes = false});
   EXPECT_EQ(to_string(find_state(numbers, "features")->type), "f64[5x3x16x16]/channels_last");
   EXPECT_EQ(find_state(numbers, "images"), nullptr);
   EXPECT_EQ(to_string(find_state(numbers, "labels")->type), "i32[5]");
 }
 
 TEST(Zoo, UnknownNamesAreAnsweredWithTheKnownOnes) {
-  const std::string known = "; known are wrn-D-K, preresnet-D, resnet-18, resnet-50, vgg-16, small-cnn (D and K are numbers, as in wrn-28-2)";
-  for (const std::string name : {"", "resnet-34", "wrn", "wrn-", "wrn-28", "wrn-28-2-3", "wrn-28-x", "wrn-28-2x", "wrn--28-2", "wrn-28-0", "preresnet",
-                                 "preresnet-110-2", "vgg-16 ", "WRN-28-2", "wrn-99999999999999999999-2"}) {
+  const std::string known =
+      "; known are wrn-D-K, preresnet-D, resnet-18, resnet-50, vgg-16, small-cnn (D and K are numbers, as in wrn-28-2)";
+  for (const std::string name :
+       {"", "resnet-34", "wrn", "wrn-", "wrn-28", "wrn-28-2-3", "wrn-28-x", "wrn-28-2x", "wrn--28-2", "wrn-28-0", "preresnet",
+        "preresnet-110-2", "vgg-16 ", "WRN-28-2", "wrn-99999999999999999999-2"}) {
     EXPECT_EQ(refusal(name), "there is no model '" + name + "'" + known);
   }
 }
@@ -138,9 +146,12 @@ TEST(Zoo, ImpossibleOptionsAreRefused) {
   EXPECT_EQ(refusal("small-cnn", {.classes = 1}), "1 classes are not possible; use at least 2");
   EXPECT_EQ(refusal("small-cnn", {.classes = -3}), "-3 classes are not possible; use at least 2");
   EXPECT_EQ(refusal("small-cnn", {.dtype = DType::f16}), "models are built in f32 or f64, not f16");
-  EXPECT_EQ(refusal("vgg-16", {.image_size = 16}), "layer 'features.30': max_pool: a window of 2 does not fit an input of 1 with padding 0");
-  EXPECT_EQ(refusal("small-cnn", {.image_size = -1}), "layer 'images': dimension 2 of a shape is -1; every dimension must be at least 1");
-  EXPECT_EQ(refusal("small-cnn", {.image_size = 2, .staged_as_bytes = false}), "layer 'pool2': max_pool: a window of 2 does not fit an input of 1 with padding 0");
+  EXPECT_EQ(refusal("vgg-16", {.image_size = 16}),
+            "layer 'features.30': max_pool: a window of 2 does not fit an input of 1 with padding 0");
+  EXPECT_EQ(refusal("small-cnn", {.image_size = -1}),
+            "layer 'images': dimension 2 of a shape is -1; every dimension must be at least 1");
+  EXPECT_EQ(refusal("small-cnn", {.image_size = 2, .staged_as_bytes = false}),
+            "layer 'pool2': max_pool: a window of 2 does not fit an input of 1 with padding 0");
   EXPECT_EQ(refusal("wrn-10-100000"), "layer 'group3.block1.conv2': shape [6400000x6400000x3x3] has more than 2^48 elements");
 }
 

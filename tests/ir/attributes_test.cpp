@@ -19,7 +19,10 @@ std::string refusal(F f) {
   return "accepted";
 }
 
-const Attributes kAll{{"stride", std::vector<std::int64_t>{2, 1}}, {"epsilon", 1e-5}, {"groups", std::int64_t{4}}, {"mean", std::vector<double>{0.5}}};
+const Attributes kAll{{"stride", std::vector<std::int64_t>{2, 1}},
+                      {"epsilon", 1e-5},
+                      {"groups", std::int64_t{4}},
+                      {"mean", std::vector<double>{0.5}}};
 
 TEST(Attributes, AreKeptSortedByName) {
   std::string names;
@@ -28,7 +31,10 @@ TEST(Attributes, AreKeptSortedByName) {
 }
 
 TEST(Attributes, DoNotDependOnTheOrderTheyWereGivenIn) {
-  const Attributes other{{"mean", std::vector<double>{0.5}}, {"stride", std::vector<std::int64_t>{2, 1}}, {"groups", std::int64_t{4}}, {"epsilon", 1e-5}};
+  const Attributes other{{"mean", std::vector<double>{0.5}},
+                         {"stride", std::vector<std::int64_t>{2, 1}},
+                         {"groups", std::int64_t{4}},
+                         {"epsilon", 1e-5}};
   EXPECT_EQ(kAll, other);
   EXPECT_NE(kAll, Attributes());
 }

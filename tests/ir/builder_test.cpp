@@ -1,5 +1,7 @@
 #include "ir/builder.h"
 
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -10,12 +12,14 @@ namespace snug::testing {
 namespace {
 
 struct Fixture {
-  std::vector<State> states{{.name = "w", .type = {.dtype = DType::f32, .shape = {4}}}, {.name = "g", .type = {.dtype = DType::f32, .shape = {4}}}};
+  std::vector<State> states{{.name = "w", .type = {.dtype = DType::f32, .shape = {4}}},
+                            {.name = "g", .type = {.dtype = DType::f32, .shape = {4}}}};
   Section section{.kind = SectionKind::micro, .values = {}, .nodes = {}};
   SectionBuilder builder{states, section};
 
   ValueId make(const std::string& name) {
-    return builder.emit(*find_test_op("make"), {}, {{"shape", std::vector<std::int64_t>{4}}}, {.name = name, .layer = name}).front();
+    return builder.emit(*find_test_op("make"), {}, {{"shape", std::vector<std::int64_t>{4}}}, {.name = name, .layer = name})
+        .front();
   }
 };
 
@@ -60,7 +64,8 @@ TEST(SectionBuilder, ReadsTheNewestVersionOfAState) {
 
 TEST(SectionBuilder, AStateThatWasNeverReadIsWrittenAsItsFirstVersion) {
   Fixture f;
-  const auto outputs = f.builder.emit(*find_test_op("pair"), {f.make("x")}, {}, {.name = "p", .writes = {StateId::none(), StateId(1)}});
+  const auto outputs =
+      f.builder.emit(*find_test_op("pair"), {f.make("x")}, {}, {.name = "p", .writes = {StateId::none(), StateId(1)}});
   EXPECT_FALSE(f.section.value(outputs[0]).is_state());
   EXPECT_EQ(f.section.value(outputs[1]).name, "g");
   EXPECT_EQ(f.section.value(outputs[1]).version, 1);
@@ -77,11 +82,26 @@ TEST(SectionBuilder, OperandsThatDoNotGoTogetherNameTheOp) {
   EXPECT_EQ(f.section.nodes.size(), 1U);
 }
 
+TEST(SectionBuilder, RefusesNumbersThatTheTextFormCannotWrite) {
+  Fixture f;
+  const ValueId x = f.make("x");
+  for (const double value : {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), std::nan("")}) {
+    for (const Attribute& attribute : {Attribute(value), Attribute(std::vector<double>{1, value})}) {
+      try {
+        f.builder.emit(*find_test_op("copy"), {x}, {{"rate", attribute}}, {});
+        FAIL() << "accepted";
+      } catch (const UserError& error) {
+        EXPECT_STREQ(error.what(), "copy: attribute 'rate' is not finite");
+      }
+    }
+  }
+}
+
 TEST(CheckName, TakesWhatTheTextFormCanWrite) {
   EXPECT_NO_THROW(check_name("layer1.0/conv-1_x"));
   EXPECT_NO_THROW(check_name(std::string(200, 'x')));
-  for (const std::string& name : {std::string(), std::string("a b"), std::string("a%"), std::string("a,b"), std::string("a\n"), std::string("\xc3\xa4"),
-                                  std::string(201, 'x'), std::string("a\0b", 3)}) {
+  for (const std::string& name : {std::string(), std::string("a b"), std::string("a%"), std::string("a,b"), std::string("a\n"),
+                                  std::string("\xc3\xa4"), std::string(201, 'x'), std::string("a\0b", 3)}) {
     EXPECT_THROW(check_name(name), UserError) << name;
   }
 }

@@ -27,7 +27,8 @@ struct Asked {
 Asked ask(const Backend& backend) {
   Asked asked;
   const Attributes attributes;
-  const KernelQuery query{.op = *find_test_op("copy"), .attributes = attributes, .inputs = {}, .outputs = {}, .threads = backend.threads};
+  const KernelQuery query{
+      .op = *find_test_op("copy"), .attributes = attributes, .inputs = {}, .outputs = {}, .threads = backend.threads};
   asked.kernel = backend.choose(query, asked.accept, &asked.refusals);
   return asked;
 }

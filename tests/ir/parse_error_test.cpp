@@ -39,7 +39,8 @@ TEST(ParseErrors, OfTheFirstLine) {
       {"program p", "line 1 of the program: expected 'batch' before ''"},
       {"program p batch x microbatch 1", "line 1 of the program: expected a whole number before 'x microbatch 1'"},
       {"program p batch 1", "line 1 of the program: expected 'microbatch' before ''"},
-      {"program p batch 1 microbatch 99999999999999999999", "line 1 of the program: expected a whole number before '99999999999999999999'"},
+      {"program p batch 1 microbatch 99999999999999999999",
+       "line 1 of the program: expected a whole number before '99999999999999999999'"},
       {"program p batch 1 microbatch 1 x", "line 1 of the program: unexpected text at the end of the line"},
       {"program p% batch 1 microbatch 1", "line 1 of the program: expected 'batch' before '% batch 1 microbatch 1'"},
   });
@@ -57,8 +58,10 @@ TEST(ParseErrors, OfStates) {
       {state("w : f32[2"), "line 2 of the program: expected 'x' before ''"},
       {state("w : f32[2x0] parameter"), "line 2 of the program: dimension 1 of a shape is 0; every dimension must be at least 1"},
       {state("w : f32[-4] parameter"), "line 2 of the program: dimension 0 of a shape is -4; every dimension must be at least 1"},
-      {state("w : f32[1x1x1x1x1x1x1] parameter"), "line 2 of the program: a shape of 7 dimensions is not supported; use at most 6"},
-      {state("w : f32[4294967296x4294967296] parameter"), "line 2 of the program: shape [4294967296x4294967296] has more than 2^48 elements"},
+      {state("w : f32[1x1x1x1x1x1x1] parameter"),
+       "line 2 of the program: a shape of 7 dimensions is not supported; use at most 6"},
+      {state("w : f32[4294967296x4294967296] parameter"),
+       "line 2 of the program: shape [4294967296x4294967296] has more than 2^48 elements"},
       {state("w : f32[4]/opaque(b) parameter"), "line 2 of the program: expected ',' before ') parameter'"},
       {state("w : f32[4]/opaque(b,-1) parameter"), "line 2 of the program: a layout of -1 bytes is not possible"},
       {state("w : f32[4]/csr(5) parameter"), "line 2 of the program: 5 nonzeros do not fit [4]"},
@@ -73,7 +76,9 @@ TEST(ParseErrors, OfStates) {
 }
 
 TEST(ParseErrors, OfNodes) {
-  const auto node = [](const std::string& line) { return "program p batch 1 microbatch 1\nstate w : f32[4] parameter\nsection micro\n" + line; };
+  const auto node = [](const std::string& line) {
+    return "program p batch 1 microbatch 1\nstate w : f32[4] parameter\nsection micro\n" + line;
+  };
   const std::string make = "%a = make() {shape=[4]} : f32[4] activation ; forward\n";
   expect_refusals({
       {"program p batch 1 microbatch 1\n" + make, "line 2 of the program: a node stands outside a section"},
@@ -104,20 +109,24 @@ TEST(ParseErrors, OfNodes) {
       {node("%a = make() {x=nan}"), "line 4 of the program: a number is not finite"},
       {node("%a = make() {x=[-inf]}"), "line 4 of the program: a number is not finite"},
       {node("%a = make() {x=1e999}"), "line 4 of the program: expected a number before '1e999}'"},
-      {node("%a = make() {x=9223372036854775808}"), "line 4 of the program: expected a whole number before '9223372036854775808}'"},
+      {node("%a = make() {x=9223372036854775808}"),
+       "line 4 of the program: expected a whole number before '9223372036854775808}'"},
       {node("%a = make() {shape=[4]} ; forward"), "line 4 of the program: expected ':' before '; forward'"},
       {node("%a = make() {shape=[4]} : state ; forward"), "line 4 of the program: 'state' is not an element type"},
-      {node("w@1 = copy(w@0) : f32[4] parameter ; forward"), "line 4 of the program: expected 'state' before 'f32[4] parameter ; forward'"},
+      {node("w@1 = copy(w@0) : f32[4] parameter ; forward"),
+       "line 4 of the program: expected 'state' before 'f32[4] parameter ; forward'"},
       {node("%a, %b = pair(w@0) : f32[4] activation ; forward"), "line 4 of the program: expected ',' before '; forward'"},
       {node("%a = copy(w@0) : f32[4] activation in ; forward"), "line 4 of the program: expected a name before '; forward'"},
       {node("%a = copy(w@0) : f32[4] activation using ; forward"), "line 4 of the program: expected a name before '; forward'"},
-      {node("%a = copy(w@0) : f32[4] activation workspace %s ; forward"), "line 4 of the program: expected a name before '; forward'"},
+      {node("%a = copy(w@0) : f32[4] activation workspace %s ; forward"),
+       "line 4 of the program: expected a name before '; forward'"},
       {node("%a = copy(w@0) : f32[4] activation"), "line 4 of the program: expected ';' before ''"},
       {node("%a = copy(w@0) : f32[4] activation ; onward"), "line 4 of the program: 'onward' is not a phase"},
       {node("%a = copy(w@0) : f32[4] activation ; forward a b"), "line 4 of the program: unexpected text at the end of the line"},
       {node("%a = copy(w@0) : f32[4] activation ; forward\r"), "line 4 of the program: expected a name before '\r'"},
       {node("%" + std::string(201, 'a') + " = make()"),
-       "line 4 of the program: '" + std::string(200, 'a') + "' is not a name; use 1 to 200 letters, digits and the characters . _ - /"},
+       "line 4 of the program: '" + std::string(200, 'a') +
+           "' is not a name; use 1 to 200 letters, digits and the characters . _ - /"},
   });
 }
 

@@ -18,7 +18,9 @@
 
 namespace snug::testing {
 
-inline Shape shape_attribute(const OpCall& call) { return Shape(std::span<const std::int64_t>(call.attributes.integers("shape"))); }
+inline Shape shape_attribute(const OpCall& call) {
+  return Shape(std::span<const std::int64_t>(call.attributes.integers("shape")));
+}
 
 inline std::vector<Type> infer_make(const OpCall& call) { return {{.dtype = DType::f32, .shape = shape_attribute(call)}}; }
 
@@ -26,7 +28,8 @@ template <std::size_t Inputs, std::size_t Outputs>
 std::vector<Type> infer_like(const OpCall& call) {
   if (call.inputs.size() != Inputs) throw_user_error("got {} inputs; it takes {}", call.inputs.size(), Inputs);
   for (const Type& type : call.inputs) {
-    if (type.shape != call.inputs[0].shape) throw_user_error("{} does not go with {}", to_string(type), to_string(call.inputs[0]));
+    if (type.shape != call.inputs[0].shape)
+      throw_user_error("{} does not go with {}", to_string(type), to_string(call.inputs[0]));
   }
   std::vector<Type> outputs;
   for (std::size_t i = 0; i < Outputs; ++i) outputs.push_back(Inputs == Outputs ? call.inputs[i] : call.inputs[0]);

@@ -27,7 +27,8 @@ constexpr const char* kEverything =
     "section init\n"
     "section micro\n"
     "  %a = make() {shape=[4]} : f32[4] activation ; forward layer/1\n"
-    "  %b = copy(%a) {all=[], integers=[1,-2,9223372036854775807], real=0.1, reals=[1.0,-2.5e-07,3e+300], zero=0} : f32[4] activation in %a using "
+    "  %b = copy(%a) {all=[], integers=[1,-2,9223372036854775807], real=0.1, reals=[1.0,-2.5e-07,3e+300], zero=0} : f32[4] "
+    "activation in %a using "
     "plain_copy ; forward\n"
     "  %c = plain(%b) : f32[4]/channels_last activation_gradient host ; recompute x\n"
     "  %d.first, %d.second = pair(%b) : f32[4] workspace, f32[4] statistic using k workspace %d.workspace u8[4096] ; backward d\n"
@@ -71,15 +72,17 @@ TEST(Text, ParsedProgramHasWhatTheTextSays) {
 }
 
 TEST(Text, SpacesAndEmptyLinesDoNotMatter) {
-  EXPECT_EQ(again("\n program  t  batch 1  microbatch 1\n\nsection micro\n\n%a=make( ){ shape=[ 2, 3 ] }:f32[2x3]activation;forward"),
-            "program t batch 1 microbatch 1\n"
-            "section micro\n"
-            "  %a = make() {shape=[2,3]} : f32[2x3] activation ; forward\n");
+  EXPECT_EQ(
+      again("\n program  t  batch 1  microbatch 1\n\nsection micro\n\n%a=make( ){ shape=[ 2, 3 ] }:f32[2x3]activation;forward"),
+      "program t batch 1 microbatch 1\n"
+      "section micro\n"
+      "  %a = make() {shape=[2,3]} : f32[2x3] activation ; forward\n");
 }
 
 TEST(Text, NumbersReadBackAsTheSameBits) {
   constexpr double kLeast = std::numeric_limits<double>::denorm_min();
-  for (const double value : {0.1, 1.0, -0.0, 1e-5, 1.0 / 3.0, 1e22, 123456789.0, 1e300, kLeast, std::numeric_limits<double>::max()}) {
+  for (const double value :
+       {0.1, 1.0, -0.0, 1e-5, 1.0 / 3.0, 1e22, 123456789.0, 1e300, kLeast, std::numeric_limits<double>::max()}) {
     Section section{.kind = SectionKind::micro, .values = {}, .nodes = {}};
     const std::vector<State> states;
     SectionBuilder(states, section).emit(*find_test_op("make"), {}, {{"shape", std::vector<std::int64_t>{1}}, {"x", value}}, {});
@@ -110,10 +113,10 @@ TEST(Text, OneNodeAndOneSectionPrintAsInTheProgram) {
 }
 
 TEST(ValueLives, RunFromTheMakerToTheLastReader) {
-  const Program program = parse(
-      with_states("%a = make() {shape=[4]} : f32[4] activation ; forward\n"
-                  "%b = plain(%a) : f32[4] activation ; forward\n"
-                  "%c = sum(%a, w@0) : f32[4] activation using k workspace %s u8[8] ; forward\n"));
+  const Program program =
+      parse(with_states("%a = make() {shape=[4]} : f32[4] activation ; forward\n"
+                        "%b = plain(%a) : f32[4] activation ; forward\n"
+                        "%c = sum(%a, w@0) : f32[4] activation using k workspace %s u8[8] ; forward\n"));
   const Section& section = program.sections[0];
   const std::vector<ValueLife> lives = value_lives(section);
   const auto life = [&](const std::string& name) {

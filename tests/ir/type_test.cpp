@@ -82,7 +82,8 @@ TEST(TypeBytes, OfTheLargestShapeDoNotOverflow) {
 TEST(TypeText, SaysLayoutAndStorage) {
   const Type type{.dtype = DType::f32, .shape = {16, 3, 3, 3}};
   EXPECT_EQ(to_string(type), "f32[16x3x3x3]");
-  EXPECT_EQ((to_string(Type{.dtype = DType::bit, .shape = {16, 3}, .layout = Layout::channels_last()})), "bit[16x3]/channels_last");
+  EXPECT_EQ((to_string(Type{.dtype = DType::bit, .shape = {16, 3}, .layout = Layout::channels_last()})),
+            "bit[16x3]/channels_last");
   EXPECT_EQ(to_string(opaque(type, "OIhw16o", 4096)), "f32[16x3x3x3]/opaque(OIhw16o,4096)");
   EXPECT_EQ(to_string(csr(type, 130)), "f32[16x3x3x3]/csr(130)");
 }

@@ -25,8 +25,9 @@ TEST(Verify, AcceptsASoundProgram) {
 
 TEST(Verify, PrintsTheOffendingNode) {
   const Program program = parse(with_states(kMakeA + "%b = copy(%a) : f32[5] activation ; forward layer1\n"));
-  EXPECT_EQ(find_defect(program),
-            "section micro: output 0 is f32[5] but the op makes f32[4]\n  in: %b = copy(%a) : f32[5] activation ; forward layer1");
+  EXPECT_EQ(
+      find_defect(program),
+      "section micro: output 0 is f32[5] but the op makes f32[4]\n  in: %b = copy(%a) : f32[5] activation ; forward layer1");
   try {
     verify(program, "after pass melt");
     FAIL() << "the defect was not reported";
@@ -73,13 +74,17 @@ TEST(Verify, NamesAreUnique) {
 }
 
 TEST(Verify, TypesFollowFromTheOp) {
-  EXPECT_EQ(defect("%a = make() {shape=[4]} : f16[4] activation ; forward\n"), "section micro: output 0 is f16[4] but the op makes f32[4]");
+  EXPECT_EQ(defect("%a = make() {shape=[4]} : f16[4] activation ; forward\n"),
+            "section micro: output 0 is f16[4] but the op makes f32[4]");
   EXPECT_EQ(defect(kMakeA + "%b = sum(%a) : f32[4] activation ; forward\n"), "section micro: sum: got 1 inputs; it takes 2");
-  EXPECT_EQ(defect(kMakeA + "%b = pair(%a) : f32[4] activation ; forward\n"), "section micro: the op makes 2 outputs, the node has 1");
+  EXPECT_EQ(defect(kMakeA + "%b = pair(%a) : f32[4] activation ; forward\n"),
+            "section micro: the op makes 2 outputs, the node has 1");
   EXPECT_EQ(defect("%a = make() : f32[4] activation ; forward\n"), "section micro: make: attribute 'shape' is missing");
 }
 
-TEST(Verify, LayoutIsForPassesToChoose) { EXPECT_EQ(defect(kMakeA + "%b = plain(%a) : f32[4]/channels_last activation ; forward\n"), ""); }
+TEST(Verify, LayoutIsForPassesToChoose) {
+  EXPECT_EQ(defect(kMakeA + "%b = plain(%a) : f32[4]/channels_last activation ; forward\n"), "");
+}
 
 TEST(Verify, AccumulatorMustBeOfTheResultsType) {
   EXPECT_EQ(defect(kMakeA + "%b = plain(%a, w@0) {accumulate=1} : f32[4] gradient ; backward\n"), "");
@@ -87,13 +92,15 @@ TEST(Verify, AccumulatorMustBeOfTheResultsType) {
             "section micro: plain: the value to add to is f32[8] but the result is f32[4]");
   EXPECT_EQ(defect(kMakeA + "%b = copy(%a, w@0) {accumulate=1} : f32[4] gradient ; backward\n"),
             "section micro: copy: this op cannot add to a value; remove the attribute 'accumulate'");
-  EXPECT_EQ(defect("%b = plain() {accumulate=1} : f32[4] gradient ; backward\n"), "section micro: plain: the value to add to is missing");
+  EXPECT_EQ(defect("%b = plain() {accumulate=1} : f32[4] gradient ; backward\n"),
+            "section micro: plain: the value to add to is missing");
   EXPECT_EQ(defect(kMakeA + "%b = plain(%a) {accumulate=1.5} : f32[4] gradient ; backward\n"),
             "section micro: plain: attribute 'accumulate' is not a whole number");
 }
 
 TEST(Verify, StateVersionsComeInOrder) {
-  EXPECT_EQ(defect("%a = copy(w@1) : f32[4] activation ; forward\n"), "section micro: w@1 is read when the state is at version 0");
+  EXPECT_EQ(defect("%a = copy(w@1) : f32[4] activation ; forward\n"),
+            "section micro: w@1 is read when the state is at version 0");
   EXPECT_EQ(defect("w@2 = copy(w@0) : state ; update\n"), "section micro: w@2 is written when the state is at version 0");
   EXPECT_EQ(defect("w@0 = copy(g@0) : state ; update\n"), "section micro: w@0 is written when the state is at version 0");
 }
@@ -124,8 +131,7 @@ TEST(Verify, TwoOutputsOfANodeDoNotLieInTheSameBytes) {
   EXPECT_EQ(defect(kMakeA + "%b, %c = pair(%a) : f32[4] activation in %a, f32[4] activation ; forward\n"), "");
   EXPECT_EQ(defect(kMakeA + "%b, %c = pair(%a) : f32[4] activation in %a, f32[4] activation in %a ; forward\n"),
             "section micro: %c lies in the bytes of another output of its node");
-  EXPECT_EQ(defect(kMakeA + "w@1, w@2 = pair(%a) : state, state ; update\n"),
-            "section micro: 'w' is written twice by one node");
+  EXPECT_EQ(defect(kMakeA + "w@1, w@2 = pair(%a) : state, state ; update\n"), "section micro: 'w' is written twice by one node");
 }
 
 TEST(Verify, BytesAreTakenOnlyFromAnInputOfTheSameNode) {
@@ -134,7 +140,8 @@ TEST(Verify, BytesAreTakenOnlyFromAnInputOfTheSameNode) {
 }
 
 TEST(Verify, BytesOfAStateAreNeverTaken) {
-  EXPECT_EQ(defect("%b = copy(w@0) : f32[4] activation in w@0 ; forward\n"), "section micro: %b takes the bytes of the state 'w'");
+  EXPECT_EQ(defect("%b = copy(w@0) : f32[4] activation in w@0 ; forward\n"),
+            "section micro: %b takes the bytes of the state 'w'");
   Program program = parse(with_states(kMakeA + "w@1 = copy(%a) : state ; update\n"));
   Section& section = program.sections[0];
   section.value(section.nodes[1].outputs[0]).shares = section.nodes[1].inputs[0];
@@ -190,7 +197,8 @@ TEST(Verify, TheNodeItselfDoesNotReadTheBytesItOverwritesThroughAnotherOperand) 
 
 TEST(Verify, AWorkspaceBelongsToOneNodeAlone) {
   const std::string node = "%b = copy(%a) : f32[4] activation using k workspace %s u8[64] ; forward\n";
-  EXPECT_EQ(defect(kMakeA + node + "%c = copy(%s) : u8[64] activation ; forward\n"), "section micro: %s is no workspace of this node alone");
+  EXPECT_EQ(defect(kMakeA + node + "%c = copy(%s) : u8[64] activation ; forward\n"),
+            "section micro: %s is no workspace of this node alone");
   Program program = parse(with_states(kMakeA + node));
   Section& section = program.sections[0];
   section.nodes[1].workspace = section.nodes[0].outputs[0];
@@ -212,8 +220,10 @@ TEST(Verify, IdsThatDoNotExistAreReportedNotFollowed) {
   EXPECT_EQ(broken([&](Section&, Node& node) { node.workspace = nowhere; }),
             "section micro: the workspace does not exist\n  in: a copy node with operands that do not exist");
   EXPECT_EQ(broken([&](Section& section, Node& node) { section.value(node.outputs[0]).shares = nowhere; }),
-            "section micro: %b takes the bytes of a value that is no input of its node\n  in: a copy node with operands that do not exist");
-  EXPECT_EQ(broken([&](Section&, Node& node) { node.op = nullptr; }), "section micro: the node has no op\n  in: a node without op");
+            "section micro: %b takes the bytes of a value that is no input of its node\n  in: a copy node with operands that do "
+            "not exist");
+  EXPECT_EQ(broken([&](Section&, Node& node) { node.op = nullptr; }),
+            "section micro: the node has no op\n  in: a node without op");
   EXPECT_EQ(broken([&](Section& section, Node& node) { section.value(node.outputs[0]).state = StateId(1000); }),
             "section micro: 'b' is a state and cannot take other bytes\n  in: b@0 = copy(%a) : state ; forward");
   EXPECT_EQ(broken([&](Section& section, Node& node) { section.value(node.inputs[0]).state = StateId(1000); }),

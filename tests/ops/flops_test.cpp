@@ -44,7 +44,8 @@ TEST(Flops, ThatCannotBeCountedAreRefusedNotOverflowed) {
   EXPECT_THROW(flops("linear", {square, square}), UserError);
   EXPECT_THROW(flops("linear_grad_input", {square, square}), UserError);
   EXPECT_THROW(flops("linear_grad_weight", {square, square}), UserError);
-  EXPECT_THROW(flops("conv2d", {"f32[1x16777216x1x1]", "f32[16777216x16777216x1x1]"}, "stride=[1,1], padding=[1000,1000], dilation=[1,1], groups=1"),
+  EXPECT_THROW(flops("conv2d", {"f32[1x16777216x1x1]", "f32[16777216x16777216x1x1]"},
+                     "stride=[1,1], padding=[1000,1000], dilation=[1,1], groups=1"),
                UserError);
 }
 

@@ -43,11 +43,14 @@ class Hostile {
 
   Attributes attributes() {
     Attributes result;
-    for (const char* name : {"stride", "padding", "dilation", "kernel"}) result.set(name, std::vector<std::int64_t>{number(), number()});
-    for (const char* name : {"groups", "group_size", "batch", "pixels", "key", "channels", "channels_last", "nesterov", "augment", "bits"}) {
+    for (const char* name : {"stride", "padding", "dilation", "kernel"})
+      result.set(name, std::vector<std::int64_t>{number(), number()});
+    for (const char* name :
+         {"groups", "group_size", "batch", "pixels", "key", "channels", "channels_last", "nesterov", "augment", "bits"}) {
       result.set(name, number());
     }
-    for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound"}) result.set(name, 0.5);
+    for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound"})
+      result.set(name, 0.5);
     for (const char* name : {"shape", "input_shape"}) {
       const Shape shape = type().shape;
       result.set(name, std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end()));

@@ -19,9 +19,10 @@ inline Program call(const std::string& op, const std::vector<std::string>& input
     operands += fmt::format("{}x{}@0", i == 0 ? "" : ", ", i);
   }
   const std::string braces = attributes.empty() ? "" : "{" + attributes + "}";
-  return parse_program(fmt::format("program t batch 1 microbatch 1\n{}section micro\n%y = {}({}) {} : f32[1] activation ; forward\n", states, op,
-                                   operands, braces),
-                       find);
+  return parse_program(
+      fmt::format("program t batch 1 microbatch 1\n{}section micro\n%y = {}({}) {} : f32[1] activation ; forward\n", states, op,
+                  operands, braces),
+      find);
 }
 
 // "f32[2x4] f32[4]", or the message of the refusal.

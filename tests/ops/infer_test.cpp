@@ -13,8 +13,10 @@ const std::string kNorm = "group_size=2, epsilon=1e-05";
 
 TEST(Infer, Convolution) {
   EXPECT_EQ(infer("conv2d", {"f32[2x3x8x9]/channels_last", "f32[4x3x3x3]/channels_last"}, kConv), "f32[2x4x8x9]/channels_last");
-  EXPECT_EQ(infer("conv2d", {"f64[2x3x8x9]", "f64[4x3x3x5]", "f64[4]"}, "stride=[2,1], padding=[0,2], dilation=[1,2], groups=1"), "f64[2x4x3x5]");
-  EXPECT_EQ(infer("conv2d", {"f32[1x4x5x5]", "f32[6x2x1x1]"}, "stride=[1,1], padding=[0,0], dilation=[1,1], groups=2"), "f32[1x6x5x5]");
+  EXPECT_EQ(infer("conv2d", {"f64[2x3x8x9]", "f64[4x3x3x5]", "f64[4]"}, "stride=[2,1], padding=[0,2], dilation=[1,2], groups=1"),
+            "f64[2x4x3x5]");
+  EXPECT_EQ(infer("conv2d", {"f32[1x4x5x5]", "f32[6x2x1x1]"}, "stride=[1,1], padding=[0,0], dilation=[1,1], groups=2"),
+            "f32[1x6x5x5]");
   EXPECT_EQ(infer("conv2d_grad_input", {"f32[2x4x4x4]/channels_last", "f32[4x3x3x3]"},
                   "stride=[2,2], padding=[1,1], dilation=[1,1], groups=1, input_shape=[2,3,8,8]"),
             "f32[2x3x8x8]/channels_last");
@@ -37,13 +39,15 @@ TEST(Infer, ConvolutionRefusals) {
   EXPECT_EQ(infer("conv2d", {x}, kConv), "conv2d: got 1 inputs; it takes 2 to 3");
   EXPECT_EQ(infer("conv2d", {"f32[2x3]", w}, kConv), "conv2d: the input is [2x3]; it must have 4 dimensions (N,C,H,W)");
   EXPECT_EQ(infer("conv2d", {x, "f32[4x3]"}, kConv), "conv2d: the weight is [4x3]; it must have 4 dimensions (O,I,H,W)");
-  EXPECT_EQ(infer("conv2d", {x, "f32[4x2x3x3]"}, kConv), "conv2d: input [2x3x8x8] with 1 groups does not go with weight [4x2x3x3]");
+  EXPECT_EQ(infer("conv2d", {x, "f32[4x2x3x3]"}, kConv),
+            "conv2d: input [2x3x8x8] with 1 groups does not go with weight [4x2x3x3]");
   EXPECT_EQ(infer("conv2d", {x, w, "f32[3]"}, kConv), "conv2d: the bias is [3]; it must be [4]");
   EXPECT_EQ(infer("conv2d", {x, w}, "stride=[1,1]"), "conv2d: attribute 'padding' is missing");
   EXPECT_EQ(infer("conv2d", {x, w}, "stride=[1], padding=[1,1], dilation=[1,1], groups=1"),
             "conv2d: attribute 'stride' has 1 numbers; it takes two (height, width)");
-  EXPECT_EQ(infer("conv2d", {x, w}, "stride=[0,1], padding=[1,1], dilation=[1,1], groups=1"),
-            "conv2d: kernel 3, stride 0, padding 1, dilation 1: kernel, stride and dilation must be at least 1, padding at least 0");
+  EXPECT_EQ(
+      infer("conv2d", {x, w}, "stride=[0,1], padding=[1,1], dilation=[1,1], groups=1"),
+      "conv2d: kernel 3, stride 0, padding 1, dilation 1: kernel, stride and dilation must be at least 1, padding at least 0");
   EXPECT_EQ(infer("conv2d", {x, w}, "stride=[1,1], padding=[0,0], dilation=[4,1], groups=1"),
             "conv2d: a window of 9 does not fit an input of 8 with padding 0");
   EXPECT_EQ(infer("conv2d", {x, w}, "stride=[1,1], padding=[0,0], dilation=[1,1], groups=0"),
@@ -53,12 +57,15 @@ TEST(Infer, ConvolutionRefusals) {
 TEST(Infer, BatchNorm) {
   const std::string x = "f32[5x3x8x8]/channels_last";
   const std::string rows = "f32[3x3]";
-  EXPECT_EQ(infer("batch_norm_statistics", {x, kScalars}, "group_size=2"), "f32[3x3] f32[3x3]");  // the last group has one example
+  EXPECT_EQ(infer("batch_norm_statistics", {x, kScalars}, "group_size=2"),
+            "f32[3x3] f32[3x3]");  // the last group has one example
   EXPECT_EQ(infer("batch_norm_statistics", {"f16[5x3]", kScalars}, "group_size=5"), "f32[1x3] f32[1x3]");
   EXPECT_EQ(infer("batch_norm_statistics", {"f64[5x3]", kScalars}, "group_size=9"), "f64[1x3] f64[1x3]");
   EXPECT_EQ(infer("batch_norm_apply", {x, rows, rows, "f32[3]", "f32[3]", kScalars}, kNorm), x);
   EXPECT_EQ(infer("batch_norm_apply", {x, "f32[3]", "f32[3]", "f32[3]", "f32[3]", kScalars}, kNorm), x);  // fixed statistics
-  EXPECT_EQ(infer("batch_norm_running", {rows, rows, "f32[3]", "f32[3]", kScalars}, "group_size=2, momentum=0.1, batch=5, pixels=64"), "f32[3] f32[3]");
+  EXPECT_EQ(
+      infer("batch_norm_running", {rows, rows, "f32[3]", "f32[3]", kScalars}, "group_size=2, momentum=0.1, batch=5, pixels=64"),
+      "f32[3] f32[3]");
   EXPECT_EQ(infer("batch_norm_grad_reduce", {x, x, rows, rows}, kNorm), "f32[3x3] f32[3x3]");
   EXPECT_EQ(infer("batch_norm_grad_input", {x, x, rows, rows, "f32[3]", rows, rows, kScalars}, kNorm), x);
   EXPECT_EQ(infer("batch_norm_grad_fixed", {x, "f32[3]", "f32[3]"}, kNorm), x);
@@ -72,19 +79,27 @@ TEST(Infer, BatchNormRefusals) {
             "batch_norm_statistics: the input is [5x3x8]; it must be [N,C,H,W] or [N,C]");
   EXPECT_EQ(infer("batch_norm_statistics", {x, kScalars}, "group_size=0"),
             "batch_norm_statistics: a statistics group of 0 examples is not possible; use at least 1");
-  EXPECT_EQ(infer("batch_norm_statistics", {x, "u8[63]"}, "group_size=2"), "batch_norm_statistics: the scalar block is u8[63]; it must be u8[64]");
-  EXPECT_EQ(infer("batch_norm_apply", {x, "f32[2x3]", rows, "f32[3]", "f32[3]", kScalars}, kNorm), "batch_norm_apply: the mean is [2x3]; it must be [3x3]");
-  EXPECT_EQ(infer("batch_norm_apply", {x, rows, rows, "f32[4]", "f32[3]", kScalars}, kNorm), "batch_norm_apply: the weight is [4]; it must be [3]");
+  EXPECT_EQ(infer("batch_norm_statistics", {x, "u8[63]"}, "group_size=2"),
+            "batch_norm_statistics: the scalar block is u8[63]; it must be u8[64]");
+  EXPECT_EQ(infer("batch_norm_apply", {x, "f32[2x3]", rows, "f32[3]", "f32[3]", kScalars}, kNorm),
+            "batch_norm_apply: the mean is [2x3]; it must be [3x3]");
+  EXPECT_EQ(infer("batch_norm_apply", {x, rows, rows, "f32[4]", "f32[3]", kScalars}, kNorm),
+            "batch_norm_apply: the weight is [4]; it must be [3]");
   EXPECT_EQ(infer("batch_norm_apply", apply, "group_size=2"), "batch_norm_apply: attribute 'epsilon' is missing");
-  EXPECT_EQ(infer("batch_norm_apply", apply, "group_size=2, epsilon=-1.0"), "batch_norm_apply: epsilon -1 is not a number of at least 0");
-  EXPECT_EQ(infer("batch_norm_grad_reduce", {x, x, rows, rows}, "group_size=2"), "batch_norm_grad_reduce: attribute 'epsilon' is missing");
-  EXPECT_EQ(infer("batch_norm_grad_fixed", {x, "f32[3]", "f32[3]"}, "group_size=2"), "batch_norm_grad_fixed: attribute 'epsilon' is missing");
+  EXPECT_EQ(infer("batch_norm_apply", apply, "group_size=2, epsilon=-1.0"), "batch_norm_apply: epsilon -1 is negative");
+  EXPECT_EQ(infer("batch_norm_grad_reduce", {x, x, rows, rows}, "group_size=2"),
+            "batch_norm_grad_reduce: attribute 'epsilon' is missing");
+  EXPECT_EQ(infer("batch_norm_grad_fixed", {x, "f32[3]", "f32[3]"}, "group_size=2"),
+            "batch_norm_grad_fixed: attribute 'epsilon' is missing");
   const std::vector<std::string> running{rows, rows, "f32[3]", "f32[3]", kScalars};
-  EXPECT_EQ(infer("batch_norm_running", running, "group_size=2, batch=5, pixels=64"), "batch_norm_running: attribute 'momentum' is missing");
-  EXPECT_EQ(infer("batch_norm_running", running, "group_size=2, momentum=1.5, batch=5, pixels=64"), "batch_norm_running: momentum 1.5 is not in [0, 1]");
+  EXPECT_EQ(infer("batch_norm_running", running, "group_size=2, batch=5, pixels=64"),
+            "batch_norm_running: attribute 'momentum' is missing");
+  EXPECT_EQ(infer("batch_norm_running", running, "group_size=2, momentum=1.5, batch=5, pixels=64"),
+            "batch_norm_running: momentum 1.5 is not in [0, 1]");
   EXPECT_EQ(infer("batch_norm_running", running, "group_size=2, momentum=0.1, batch=7, pixels=64"),
             "batch_norm_running: the mean is [3x3]; it must be [4x3]");
-  EXPECT_EQ(infer("batch_norm_running", running, "group_size=2, momentum=0.1, batch=5, pixels=0"), "batch_norm_running: dimension 2 of a shape is 0; every dimension must be at least 1");
+  EXPECT_EQ(infer("batch_norm_running", running, "group_size=2, momentum=0.1, batch=5, pixels=0"),
+            "batch_norm_running: dimension 2 of a shape is 0; every dimension must be at least 1");
 }
 
 TEST(Infer, GroupNorm) {
@@ -92,9 +107,11 @@ TEST(Infer, GroupNorm) {
   EXPECT_EQ(infer("group_norm", {x, "f32[6]", "f32[6]"}, "groups=2, epsilon=1e-05"), x + " f32[5x2] f32[5x2]");
   EXPECT_EQ(infer("group_norm_grad_input", {x, x, "f32[5x2]", "f32[5x2]", "f32[6]"}, "groups=2, epsilon=1e-05"), x);
   EXPECT_EQ(infer("group_norm_grad_parameters", {x, x, "f32[5x2]", "f32[5x2]"}, "groups=2, epsilon=1e-05"), "f32[6] f32[6]");
-  EXPECT_EQ(infer("group_norm", {x, "f32[6]", "f32[6]"}, "groups=4, epsilon=1e-05"), "group_norm: 6 channels do not split into 4 groups");
+  EXPECT_EQ(infer("group_norm", {x, "f32[6]", "f32[6]"}, "groups=4, epsilon=1e-05"),
+            "group_norm: 6 channels do not split into 4 groups");
   EXPECT_EQ(infer("group_norm", {x, "f32[6]", "f32[6]"}, "groups=2"), "group_norm: attribute 'epsilon' is missing");
-  EXPECT_EQ(infer("group_norm_grad_input", {x, x, "f32[5x2]", "f32[5x2]", "f32[6]"}, "groups=2"), "group_norm_grad_input: attribute 'epsilon' is missing");
+  EXPECT_EQ(infer("group_norm_grad_input", {x, x, "f32[5x2]", "f32[5x2]", "f32[6]"}, "groups=2"),
+            "group_norm_grad_input: attribute 'epsilon' is missing");
 }
 
 TEST(Infer, Pooling) {
@@ -109,14 +126,18 @@ TEST(Infer, Pooling) {
   EXPECT_EQ(infer("global_avg_pool", {x}), "f32[2x3]");
   EXPECT_EQ(infer("global_avg_pool_grad", {"f32[2x3]"}, "input_shape=[2,3,8,7]"), x);
 
-  EXPECT_EQ(infer("max_pool", {x}, "kernel=[2,2], stride=[2,2], padding=[2,0]"), "max_pool: padding 2 is more than half of the window 2");
-  EXPECT_EQ(infer("max_pool", {x}, "kernel=[9,2], stride=[2,2], padding=[0,0]"), "max_pool: a window of 9 does not fit an input of 8 with padding 0");
-  EXPECT_EQ(infer("max_pool", {x}, "kernel=[2], stride=[2,2], padding=[0,0]"), "max_pool: kernel, stride and padding take two numbers each (height, width)");
+  EXPECT_EQ(infer("max_pool", {x}, "kernel=[2,2], stride=[2,2], padding=[2,0]"),
+            "max_pool: padding 2 is more than half of the window 2");
+  EXPECT_EQ(infer("max_pool", {x}, "kernel=[9,2], stride=[2,2], padding=[0,0]"),
+            "max_pool: a window of 9 does not fit an input of 8 with padding 0");
+  EXPECT_EQ(infer("max_pool", {x}, "kernel=[2], stride=[2,2], padding=[0,0]"),
+            "max_pool: kernel, stride and padding take two numbers each (height, width)");
   EXPECT_EQ(infer("max_pool", {x}, "kernel=[2,2], stride=[2,2], padding=[9223372036854775807,0]"),
             "max_pool: padding 9223372036854775807 is more than half of the window 2");
   EXPECT_EQ(infer("max_pool_argmax", {"f32[1x1x20x20]"}, "kernel=[17,17], stride=[1,1], padding=[0,0]"),
             "max_pool_argmax: a window of 289 elements is too large to number in 8 bits");
-  EXPECT_EQ(infer("max_pool_grad", {"f32[2x3x4x4]", x}, kPool), "max_pool_grad: the output gradient is [2x3x4x4]; it must be [2x3x4x3]");
+  EXPECT_EQ(infer("max_pool_grad", {"f32[2x3x4x4]", x}, kPool),
+            "max_pool_grad: the output gradient is [2x3x4x4]; it must be [2x3x4x3]");
 }
 
 TEST(Infer, Elementwise) {
@@ -140,7 +161,8 @@ TEST(Infer, LinearAndSums) {
   EXPECT_EQ(infer("linear_grad_weight", {"f32[2x7]", "f32[2x5]"}), "f32[7x5]");
   EXPECT_EQ(infer("sum_to_channels", {"f32[2x3x4x4]"}), "f32[3]");
   EXPECT_EQ(infer("linear", {"f32[2x5]", "f32[7x6]"}), "linear: the input [2x5] has 5 features but the weight [7x6] takes 6");
-  EXPECT_EQ(infer("linear_grad_weight", {"f32[2x7]", "f32[3x5]"}), "linear_grad_weight: the output gradient is [2x7]; it must be [3x7]");
+  EXPECT_EQ(infer("linear_grad_weight", {"f32[2x7]", "f32[3x5]"}),
+            "linear_grad_weight: the output gradient is [2x7]; it must be [3x7]");
   EXPECT_EQ(infer("sum_to_channels", {"f32[2]"}), "sum_to_channels: the input is [2]; it must have at least 2 dimensions");
 }
 
@@ -151,12 +173,15 @@ TEST(Infer, ShapesAndLayouts) {
   EXPECT_EQ(infer("relayout", {"f32[2x3x4x4]/channels_last"}, "channels_last=0"), "f32[2x3x4x4]");
   EXPECT_EQ(infer("relayout", {"f32[2x3x4x4]"}, "channels_last=1"), "f32[2x3x4x4]/channels_last");
   EXPECT_EQ(infer("shortcut", {"f32[2x3x5x4]"}, "stride=2, channels=6"), "f32[2x6x3x2]");
-  EXPECT_EQ(infer("shortcut_grad", {"f32[2x6x3x2]"}, "stride=2, channels=6, input_shape=[2,3,5,4]"), "f32[2x3x5x4]/channels_last");
+  EXPECT_EQ(infer("shortcut_grad", {"f32[2x6x3x2]"}, "stride=2, channels=6, input_shape=[2,3,5,4]"),
+            "f32[2x3x5x4]/channels_last");
   EXPECT_EQ(infer("reshape", {"f32[2x3x4x4]"}, "shape=[2,47]"), "reshape: [2x3x4x4] has 96 elements and cannot become [2x47]");
   EXPECT_EQ(infer("reshape", {"f32[2x3x4x4]/channels_last"}, "shape=[2,48]"),
             "reshape: f32[2x3x4x4]/channels_last does not lie in logical order; relayout it first");
-  EXPECT_EQ(infer("relayout", {"f32[2x3]"}, "channels_last=1"), "relayout: the input is [2x3]; only values of 4 dimensions have two layouts");
-  EXPECT_EQ(infer("shortcut", {"f32[2x3x5x4]"}, "stride=2, channels=2"), "shortcut: 2 output channels are fewer than the input's 3");
+  EXPECT_EQ(infer("relayout", {"f32[2x3]"}, "channels_last=1"),
+            "relayout: the input is [2x3]; only values of 4 dimensions have two layouts");
+  EXPECT_EQ(infer("shortcut", {"f32[2x3x5x4]"}, "stride=2, channels=2"),
+            "shortcut: 2 output channels are fewer than the input's 3");
   EXPECT_EQ(infer("shortcut", {"f32[2x3x5x4]"}, "stride=0, channels=6"), "shortcut: stride 0 is not possible; use at least 1");
 }
 
@@ -170,16 +195,24 @@ TEST(Infer, LossInputAndUpdate) {
 
   const std::string image = "mean=[1.0,2.0,3.0], std=[1.0,1.0,1.0], padding=4, augment=1, ";
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]/channels_last", kScalars}, image + "bits=64"), "f64[5x3x8x8]/channels_last");
-  EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]", kScalars}, image + "bits=16"), "image_input: 16 bits a value is not possible; use 32 or 64");
-  EXPECT_EQ(infer("image_input", {"f32[5x3x8x8]", kScalars}, image + "bits=32"), "image_input: the images are f32; they must be u8");
-  EXPECT_EQ(infer("image_input", {"u8[5x2x8x8]", kScalars}, image + "bits=32"), "image_input: mean and std need one number for each of the 2 channels");
-  EXPECT_EQ(infer("image_input", {"u8[5x3x2x8]", kScalars}, image + "bits=32"), "image_input: padding 4 is larger than the image");
+  EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]", kScalars}, image + "bits=16"),
+            "image_input: 16 bits a value is not possible; use 32 or 64");
+  EXPECT_EQ(infer("image_input", {"f32[5x3x8x8]", kScalars}, image + "bits=32"),
+            "image_input: the images are f32; they must be u8");
+  EXPECT_EQ(infer("image_input", {"u8[5x2x8x8]", kScalars}, image + "bits=32"),
+            "image_input: mean and std need one number for each of the 2 channels");
+  EXPECT_EQ(infer("image_input", {"u8[5x3x2x8]", kScalars}, image + "bits=32"),
+            "image_input: padding 4 is larger than the image");
 
-  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars, "f32[4]"}, "momentum=0.9, weight_decay=0.0, nesterov=1"), "f32[4] f32[4] f32[4]");
+  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars, "f32[4]"}, "momentum=0.9, weight_decay=0.0, nesterov=1"),
+            "f32[4] f32[4] f32[4]");
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.0, weight_decay=0.0, nesterov=0"), "f32[4] f32[4]");
-  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.0, weight_decay=0.0, nesterov=1"), "sgd: Nesterov needs a momentum above 0");
-  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.9, weight_decay=0.0, nesterov=1"), "sgd: got 3 inputs; it takes 4");
-  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=1.0, weight_decay=0.0, nesterov=0"), "sgd: momentum 1 is not in [0, 1)");
+  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.0, weight_decay=0.0, nesterov=1"),
+            "sgd: Nesterov needs a momentum above 0");
+  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.9, weight_decay=0.0, nesterov=1"),
+            "sgd: got 3 inputs; it takes 4");
+  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=1.0, weight_decay=0.0, nesterov=0"),
+            "sgd: momentum 1 is not in [0, 1)");
 
   EXPECT_EQ(infer("fill", {"f32[4]"}, "value=1.0"), "f32[4]");
   EXPECT_EQ(infer("init_normal", {"f32[4]", kScalars}, "std=0.1, key=3"), "f32[4]");

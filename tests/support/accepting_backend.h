@@ -17,10 +17,10 @@
 namespace snug::testing {
 
 struct AcceptingOptions {
-  std::map<std::string_view, Bytes> workspace = {};           // by op; none for the others
-  std::set<std::string_view> refuses_accumulation = {};       // ops whose kernel makes only fresh values
-  std::set<std::string_view> refuses = {};                    // ops whose kernel refuses everything
-  std::set<std::string_view> missing = {};                    // ops without a kernel
+  std::map<std::string_view, Bytes> workspace = {};      // by op; none for the others
+  std::set<std::string_view> refuses_accumulation = {};  // ops whose kernel makes only fresh values
+  std::set<std::string_view> refuses = {};               // ops whose kernel refuses everything
+  std::set<std::string_view> missing = {};               // ops without a kernel
 };
 
 // A kernel's `match` is a plain function, so the options are found through the one backend that is alive.
@@ -47,7 +47,8 @@ class AcceptingBackend : public Backend {
   static KernelMatch match(const KernelQuery& query) {
     const AcceptingOptions& options = alive_->options_;
     if (options.refuses.contains(query.op.name)) return Refuse{"told to refuse"};
-    if (accumulates(query.attributes) && options.refuses_accumulation.contains(query.op.name)) return Refuse{"makes only fresh values"};
+    if (accumulates(query.attributes) && options.refuses_accumulation.contains(query.op.name))
+      return Refuse{"makes only fresh values"};
     const auto workspace = options.workspace.find(query.op.name);
     return Accept{.workspace = workspace == options.workspace.end() ? Bytes(0) : workspace->second};
   }

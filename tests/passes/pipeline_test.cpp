@@ -1,0 +1,102 @@
+// The runner: it times, verifies, dumps, and can turn a pass off.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "before_after.h"
+#include "passes/pass.h"
+
+namespace snug::testing {
+namespace {
+
+Program rename_first(Program program, const PassContext& /*context*/) {
+  program.sections[0].values[program.sections[0].nodes[0].outputs[0].index()].name = "renamed";
+  return program;
+}
+
+Program swap_nodes(Program program, const PassContext& /*context*/) {
+  std::swap(program.sections[0].nodes[0], program.sections[0].nodes[1]);
+  return program;
+}
+
+const std::vector<Pass> kPasses{{.name = "rename", .run = rename_first}, {.name = "swap", .run = swap_nodes}};
+const std::vector<Pass> kRenameOnly{{.name = "rename", .required = true, .run = rename_first}};
+
+const std::string kNodes = "%a = relu(x@0) : f32[2x4] activation ; forward a\n%b = relu(%a) : f32[2x4] activation ; forward b\n";
+const std::string kRenamed =
+    "%renamed = relu(x@0) : f32[2x4] activation ; forward a\n%b = relu(%renamed) : f32[2x4] activation ; forward b\n";
+
+struct Ran {
+  std::string text;  // of the program, or the error
+  std::vector<PassTiming> timings;
+  std::vector<std::string> dumps;
+};
+
+Ran run(const std::vector<Pass>& passes, PassOptions options = {}) {
+  const AcceptingBackend backend;
+  Ran ran;
+  options.dump = [&](std::string_view pass, const std::string& text) { ran.dumps.push_back(std::string(pass) + "\n" + text); };
+  try {
+    ran.text = nodes_of(run_passes(program_of(kNodes), passes, {.backend = backend}, options, ran.timings));
+  } catch (const UserError& error) {
+    ran.text = std::string("UserError: ") + error.what();
+  } catch (const InternalError& error) {
+    ran.text = std::string("InternalError: ") + error.what();
+  }
+  return ran;
+}
+
+TEST(RunPasses, RunsThemInOrderAndTimesEach) {
+  const Ran ran = run(kRenameOnly);
+  EXPECT_EQ(ran.text, kRenamed);
+  ASSERT_EQ(ran.timings.size(), 1U);
+  EXPECT_EQ(ran.timings[0].name, "rename");
+  EXPECT_GE(ran.timings[0].seconds, 0);
+}
+
+TEST(RunPasses, APassThatBreaksTheProgramIsCaughtAndNamed) {
+  EXPECT_EQ(run(kPasses).text,
+            "InternalError: the program 'test' is broken after pass swap: section micro: %renamed is read before it is made\n"
+            "  in: %b = relu(%renamed) : f32[2x4] activation ; forward b");
+}
+
+TEST(RunPasses, ADisabledPassDoesNotRun) {
+  const Ran ran = run(kPasses, {.disabled = {"swap"}});
+  EXPECT_EQ(ran.text, kRenamed);
+  EXPECT_EQ(ran.timings.size(), 1U);
+}
+
+TEST(RunPasses, DumpsTheProgramAfterThePassThatIsNamed) {
+  const Ran ran = run(kRenameOnly, {.dump_after = "rename"});
+  ASSERT_EQ(ran.dumps.size(), 1U);
+  EXPECT_EQ(ran.dumps[0], "rename\n" + print(parse_program(std::string(kStates) + kRenamed, ops::find)));
+  EXPECT_TRUE(run(kRenameOnly).dumps.empty());
+}
+
+TEST(RunPasses, DumpsWhereADisabledPassWouldHaveRun) {
+  const Ran ran = run(kPasses, {.disabled = {"swap", "rename"}, .dump_after = "swap"});
+  ASSERT_EQ(ran.dumps.size(), 1U);
+  EXPECT_NE(ran.dumps[0].find("%a = relu(x@0)"), std::string::npos);
+}
+
+TEST(RunPasses, RefusesNamesThatNoPassHas) {
+  EXPECT_EQ(run(kPasses, {.disabled = {"melt"}}).text, "UserError: there is no pass 'melt'; the passes are rename, swap");
+  EXPECT_EQ(run(kPasses, {.dump_after = "melt"}).text, "UserError: there is no pass 'melt'; the passes are rename, swap");
+}
+
+TEST(RunPasses, RefusesToTurnOffWhatIsRequired) {
+  EXPECT_EQ(run(kRenameOnly, {.disabled = {"rename"}}).text,
+            "UserError: pass 'rename' cannot be turned off: nothing runs without it");
+}
+
+TEST(Pipeline, SelectsKernelsAndSharesBytesLast) {
+  std::string names;
+  for (const Pass& pass : pipeline()) {
+    names += std::string(pass.name) + " ";
+    EXPECT_EQ(pass.exactness, Exactness::exact) << pass.name;
+    EXPECT_EQ(pass.required, pass.name == "select_kernels") << pass.name;
+  }
+  EXPECT_EQ(names, "eliminate_dead_nodes accumulate_in_place select_kernels share_bytes ");
+}
+
+}  // namespace
+}  // namespace snug::testing
