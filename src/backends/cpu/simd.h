@@ -18,6 +18,9 @@ extern const KernelDef simd_batch_norm_apply;
 extern const KernelDef simd_batch_norm_grad_reduce;
 extern const KernelDef simd_batch_norm_grad_input;
 
+extern const KernelDef simd_shortcut;
+extern const KernelDef simd_shortcut_grad;
+
 extern const KernelDef simd_fill;
 extern const KernelDef onednn_init_normal;
 extern const KernelDef onednn_init_uniform;

@@ -217,13 +217,20 @@ void run_grad_input(const Call& call) {
       const std::int64_t group = n / g.group_size;
       const auto count = static_cast<double>(g.valid_in_group(group, valid_examples) * g.pixels);
       const BlockStatistics of_block(statistics, group, block);
+      double scale[kBlock];
+      double mean_dy[kBlock];
+      double mean_product[kBlock];
+      for (std::int64_t i = 0; i < block.size; ++i) {
+        scale[i] = weight(block.first + i) * of_block.inverse_deviation[i];
+        mean_dy[i] = bias_sums(group, block.first + i) / count;
+        mean_product[i] = weight_sums(group, block.first + i) / count;
+      }
       for (std::int64_t p = 0; p < g.pixels; ++p) {
         for (std::int64_t i = 0; i < block.size; ++i) {
           const std::int64_t c = block.first + i;
           const double normalised = of_block.normalised(i, x(n, c, p));
-          const double centred = through_relu(dy(n, c, p), normalised, c) - bias_sums(group, c) / count -
-                                 normalised * (weight_sums(group, c) / count);
-          dx.set(dx_pixels.offset(n, c, p), n < valid_examples ? weight(c) * of_block.inverse_deviation[i] * centred : 0.0);
+          const double centred = through_relu(dy(n, c, p), normalised, c) - mean_dy[i] - normalised * mean_product[i];
+          dx.set(dx_pixels.offset(n, c, p), n < valid_examples ? scale[i] * centred : 0.0);
         }
       }
     }

@@ -11,30 +11,34 @@ namespace {
 
 using ops::PoolGeometry;
 
+template <typename T>
 struct Winner {
   std::int64_t ih, iw;
-  std::int64_t number;  // in its window, row by row, the places in the padding counted
+  T value;
 };
 
 // The largest element of a window, the first of equals. A NaN is larger than any number, as in PyTorch. No window lies in the
 // padding alone.
 template <typename T>
-Winner winner_of(const PoolGeometry& g, const View<const T>& x, std::int64_t n, std::int64_t c, std::int64_t oh,
-                 std::int64_t ow) {
+Winner<T> winner_of(const PoolGeometry& g, const View<const T>& x, std::int64_t n, std::int64_t c, std::int64_t oh,
+                    std::int64_t ow) {
   const Range rows = rows_of_window(g, oh);
   const Range columns = columns_of_window(g, ow);
-  Winner winner{.ih = rows.begin, .iw = columns.begin, .number = 0};
+  Winner<T> winner{.ih = rows.begin, .iw = columns.begin, .value = x(n, c, rows.begin, columns.begin)};
   for (std::int64_t ih = rows.begin; ih < rows.end; ++ih) {
     for (std::int64_t iw = columns.begin; iw < columns.end; ++iw) {
       const T value = x(n, c, ih, iw);
-      const T best = x(n, c, winner.ih, winner.iw);
-      if (value > best || (std::isnan(value) && !std::isnan(best))) winner = {.ih = ih, .iw = iw, .number = 0};
+      if (value > winner.value || (std::isnan(value) && !std::isnan(winner.value))) winner = {.ih = ih, .iw = iw, .value = value};
     }
   }
-  const std::int64_t kh = winner.ih - (oh * g.stride_height - g.padding_height);
-  const std::int64_t kw = winner.iw - (ow * g.stride_width - g.padding_width);
-  winner.number = kh * g.kernel_width + kw;
   return winner;
+}
+
+// The number of an input pixel in a window, row by row, the places in the padding counted.
+std::int64_t number_in_window(const PoolGeometry& g, std::int64_t oh, std::int64_t ow, std::int64_t ih, std::int64_t iw) {
+  const std::int64_t kh = ih - (oh * g.stride_height - g.padding_height);
+  const std::int64_t kw = iw - (ow * g.stride_width - g.padding_width);
+  return kh * g.kernel_width + kw;
 }
 
 template <typename T>
@@ -46,10 +50,7 @@ void run_max_pool(const Call& call) {
   for (std::int64_t n = 0; n < g.batch; ++n) {
     for (std::int64_t oh = 0; oh < g.out_height; ++oh) {
       for (std::int64_t ow = 0; ow < g.out_width; ++ow) {
-        for (std::int64_t c = 0; c < g.channels; ++c) {
-          const Winner winner = winner_of(g, x, n, c, oh, ow);
-          y(n, c, oh, ow) = x(n, c, winner.ih, winner.iw);
-        }
+        for (std::int64_t c = 0; c < g.channels; ++c) y(n, c, oh, ow) = winner_of(g, x, n, c, oh, ow).value;
       }
     }
   }
@@ -68,7 +69,10 @@ void run_argmax(const Call& call) {
     if (position >= elements) return 0;
     const std::int64_t i = to_logical(position);
     const std::int64_t image = i / (g.out_height * g.out_width);
-    return winner_of(g, x, image / g.channels, image % g.channels, i / g.out_width % g.out_height, i % g.out_width).number;
+    const std::int64_t oh = i / g.out_width % g.out_height;
+    const std::int64_t ow = i % g.out_width;
+    const Winner<T> winner = winner_of(g, x, image / g.channels, image % g.channels, oh, ow);
+    return number_in_window(g, oh, ow, winner.ih, winner.iw);
   };
   if (argmax.type.dtype == DType::u8) {
     parallel_for(call, elements, [&](std::int64_t i) { bytes[i] = static_cast<std::uint8_t>(number_at(i)); });
@@ -108,7 +112,7 @@ void run_grad(const Call& call) {
   const View<const T> x = call.input<T>(1);
   const auto g = PoolGeometry::from(call.input_shape(1), call.attributes);
   sum_over_won_windows<T>(call, g, [&](auto n, auto c, auto oh, auto ow, auto ih, auto iw) {
-    const Winner winner = winner_of(g, x, n, c, oh, ow);
+    const Winner<T> winner = winner_of(g, x, n, c, oh, ow);
     return winner.ih == ih && winner.iw == iw;
   });
 }
@@ -121,9 +125,7 @@ void run_grad_argmax(const Call& call) {
   sum_over_won_windows<T>(call, g, [&](auto n, auto c, auto oh, auto ow, auto ih, auto iw) {
     const std::int64_t position = argmax.offset(n, c, oh, ow);
     const std::int64_t number = nibbles ? nibble_at(argmax.data, position) : argmax.data[position];
-    const std::int64_t kh = ih - (oh * g.stride_height - g.padding_height);
-    const std::int64_t kw = iw - (ow * g.stride_width - g.padding_width);
-    return number == kh * g.kernel_width + kw;
+    return number == number_in_window(g, oh, ow, ih, iw);
   });
 }
 

@@ -227,14 +227,33 @@ TEST(ReferenceBatchNorm, GroupsOfABatchMoveTheRunningStatisticsAsMicrobatchesDo)
   }
 }
 
-TEST(ReferenceBatchNorm, VarianceOfOneElementStaysBiased) {
-  Attributes attributes = running_attributes(1, 1);
-  attributes.set("pixels", std::int64_t{1});
-  const Tensor mean({.dtype = DType::f64, .shape = {1, 1}}, {4}), zero({.dtype = DType::f64, .shape = {1, 1}}, {0});
+TEST(ReferenceBatchNorm, WholeBatchMovesTheRunningStatisticsByExactlyTheMomentum) {
+  const Variant variant{DType::f64, false, false};
+  const Tensor mean = Tensor::random(variant.row({1, 9}), 1), zero(variant.row({9}), std::vector<double>(9, 0.0));
+  const auto running = run(ops::batch_norm_running, {mean, mean, zero, zero, batch_of(2, 2)}, running_attributes(2, 2));
+  for (std::int64_t c = 0; c < 9; ++c) EXPECT_EQ(running[0][c], 0.1 * mean[c]);  // 1 - 0.9^1 would be a bit less than 0.1
+}
+
+TEST(ReferenceBatchNorm, PaddingAloneLeavesTheRunningStatistics) {
+  const Variant variant{DType::f32, false, false};
+  const Tensor mean = Tensor::random(variant.row({2, 3}), 1), old = Tensor::random(variant.row({3}), 2);
+  for (const std::uint64_t batch : {0U, 5U}) {
+    const auto running = run(ops::batch_norm_running, {mean, mean, old, old, batch_of(0, batch)}, running_attributes(2, 4));
+    EXPECT_TRUE(running[0].same_bytes(old));
+    EXPECT_TRUE(running[1].same_bytes(old));
+  }
+}
+
+TEST(ReferenceBatchNorm, RunningVarianceIsUnbiasedFromTwoElementsOn) {
+  const Tensor mean({.dtype = DType::f64, .shape = {1, 1}}, {4}), variance({.dtype = DType::f64, .shape = {1, 1}}, {3});
   const Tensor old({.dtype = DType::f64, .shape = {1}}, {1});
-  const auto running = run(ops::batch_norm_running, {mean, zero, old, old, batch_of(1, 1)}, attributes);
-  EXPECT_DOUBLE_EQ(running[0][0], 1.3);
-  EXPECT_DOUBLE_EQ(running[1][0], 0.9);
+  for (const auto& [pixels, expected] : {std::pair{1, 0.9 + 0.3}, std::pair{2, 0.9 + 0.6}, std::pair{3, 0.9 + 0.45}}) {
+    Attributes attributes = running_attributes(1, 1);
+    attributes.set("pixels", std::int64_t{pixels});
+    const auto running = run(ops::batch_norm_running, {mean, variance, old, old, batch_of(1, 1)}, attributes);
+    EXPECT_DOUBLE_EQ(running[0][0], 1.3);
+    EXPECT_DOUBLE_EQ(running[1][0], expected);
+  }
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(ReferenceLinear, MultipliesByTheTransposedWeight) {
 
 TEST(ReferenceLinear, AllThreeProductsSumEveryTriple) {
   for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const auto& [batch, in, out] : kSizes) {
+    for (const auto [batch, in, out] : kSizes) {
       const Tensor x = Tensor::random({.dtype = dtype, .shape = {batch, in}}, 1);
       const Tensor weight = Tensor::random({.dtype = dtype, .shape = {out, in}}, 2);
       const Tensor dy = Tensor::random({.dtype = dtype, .shape = {batch, out}}, 3);
@@ -35,6 +35,9 @@ TEST(ReferenceLinear, AllThreeProductsSumEveryTriple) {
         }
       }
       expect_close(run(ops::linear, {x, weight})[0], y);
+      const Tensor bias = Tensor::random({.dtype = dtype, .shape = {out}}, 4);
+      for (std::int64_t i = 0; i < batch * out; ++i) y[at(i)] += bias[i % out];
+      expect_close(run(ops::linear, {x, weight, bias})[0], y);
       expect_close(run(ops::linear_grad_input, {dy, weight})[0], dx);
       expect_close(run(ops::linear_grad_weight, {dy, x})[0], dweight);
     }

@@ -43,13 +43,16 @@ TEST(ReferenceSgd, TwoStepsAgreeWithPyTorch) {
 }
 
 TEST(ReferenceSgd, ComputesInFloatForF32) {
-  const Type type{.dtype = DType::f32, .shape = {1}};
-  const float w = 0.3F, g = 0.7F, m = -0.2F;
-  const auto outputs = run(ops::sgd, {Tensor(type, {w}), Tensor(type, {g}), rate(0.1), Tensor(type, {m})}, rule(0.9, 5e-4, true));
-  const float decayed = g + 5e-4F * w;
-  const float moved = 0.9F * m + decayed;
-  EXPECT_EQ(outputs[2][0], double{moved});
-  EXPECT_EQ(outputs[0][0], double{w - 0.1F * (decayed + 0.9F * moved)});
+  const Type type{.dtype = DType::f32, .shape = {200}};
+  const Tensor w = Tensor::random(type, 1), g = Tensor::random(type, 2), m = Tensor::random(type, 3);
+  const auto outputs = run(ops::sgd, {w, g, rate(0.1, 3), m}, rule(0.9, 5e-4, true));
+  for (std::int64_t i = 0; i < w.elements(); ++i) {
+    const auto weight = static_cast<float>(w[i]);
+    const float decayed = static_cast<float>(g[i]) / 3.0F + 5e-4F * weight;
+    const float moved = 0.9F * static_cast<float>(m[i]) + decayed;
+    EXPECT_EQ(outputs[2][i], double{moved});
+    EXPECT_EQ(outputs[0][i], double{weight - 0.1F * (decayed + 0.9F * moved)});
+  }
 }
 
 TEST(ReferenceSgd, GradientIsDividedByTheLossScaleThenCleared) {

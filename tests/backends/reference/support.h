@@ -42,7 +42,7 @@ class Random {
 class Tensor {
  public:
   explicit Tensor(Type type) : type_(std::move(type)), bytes_(size() + 2 * kGuard, std::byte{0xFF}) {
-    for (std::size_t i = 0; i < kGuard; ++i) bytes_[i] = bytes_[kGuard + size() + i] = kSentinel;
+    for (std::size_t i = 0; i < kGuard; ++i) bytes_[i] = bytes_[kGuard + size() + i] = sentinel(i);
   }
   Tensor(Type type, const std::vector<double>& logical) : Tensor(std::move(type)) {
     EXPECT_EQ(static_cast<std::int64_t>(logical.size()), elements()) << to_string(type_);
@@ -70,7 +70,7 @@ class Tensor {
 
   bool guards_intact() const {
     for (std::size_t i = 0; i < kGuard; ++i) {
-      if (bytes_[i] != kSentinel || bytes_[kGuard + size() + i] != kSentinel) return false;
+      if (bytes_[i] != sentinel(i) || bytes_[kGuard + size() + i] != sentinel(i)) return false;
     }
     return true;
   }
@@ -104,7 +104,8 @@ class Tensor {
 
  private:
   static constexpr std::size_t kGuard = 64;
-  static constexpr std::byte kSentinel{0xA5};
+  // Different everywhere, so that a kernel that reads behind a value does not find the same number twice.
+  static std::byte sentinel(std::size_t i) { return static_cast<std::byte>(i * 53 + 7); }
 
   // Channels-last of rank 4 is N,H,W,C in memory; everything else lies in logical order.
   std::int64_t position_of(std::int64_t logical) const {

@@ -1,0 +1,114 @@
+#include "cli/cli.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <exception>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/failure.h"
+#include "cli/flags.h"
+#include "cli/help.h"
+#include "cli/output.h"
+#include <snug/version.h>
+
+namespace snug::cli {
+
+namespace {
+
+struct Command {
+  std::string_view name;
+  std::string_view purpose;
+  void (*add_flags)(CLI::App&, Flags&);
+  void (*run)(const Flags&);
+};
+
+constexpr std::array<Command, 2> kCommands{
+    {{"plan", "what training a model would take, before anything runs", add_plan_flags, run_plan},
+     {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile}}};
+
+std::string command_names() {
+  std::string names;
+  for (std::size_t i = 0; i < kCommands.size(); ++i) {
+    if (i > 0) names += i + 1 < kCommands.size() ? ", " : " and ";
+    names += kCommands[i].name;
+  }
+  return names;
+}
+
+// What the parser did not know what to do with, as a sentence.
+void refuse_leftovers(const CLI::App& root, const CLI::App* command) {
+  const auto is_flag = [](const std::string& text) { return text.size() > 1 && text.starts_with('-'); };
+  const std::vector<std::string> before = root.remaining();
+  if (const auto flag = std::find_if(before.begin(), before.end(), is_flag); flag != before.end()) {
+    throw_user_error("there is no flag '{}' (see 'snug --help')", *flag);
+  }
+  if (!before.empty()) {
+    throw_user_error("there is no command '{}'; the commands are {} (see 'snug --help')", before.front(), command_names());
+  }
+  if (command == nullptr) throw_user_error("no command is given; the commands are {} (see 'snug --help')", command_names());
+  const std::vector<std::string> rest = command->remaining();
+  if (const auto flag = std::find_if(rest.begin(), rest.end(), is_flag); flag != rest.end()) {
+    throw_user_error("'snug {0}' has no flag '{1}' (see 'snug {0} --help')", command->get_name(), *flag);
+  }
+  if (!rest.empty()) throw_user_error("'snug {}' takes one model; '{}' is one too many", command->get_name(), rest.front());
+}
+
+void execute(std::vector<std::string> arguments) {
+  CLI::App root("trains neural networks inside the memory you give it", "snug");
+  Flags flags;
+  root.set_version_flag("--version", fmt::format("snug {}", kVersion), "print the version");
+  root.allow_extras();
+  root.require_subcommand(0, 1);
+  for (const Command& command : kCommands) {
+    CLI::App& app = *root.add_subcommand(std::string(command.name), std::string(command.purpose));
+    app.allow_extras();
+    command.add_flags(app, flags);
+  }
+  for (CLI::App* app : root.get_subcommands({})) set_help(*app);
+  set_help(root);
+
+  std::reverse(arguments.begin(), arguments.end());  // the order in which the parser takes them
+  try {
+    root.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    write_out(root.help());
+    return;
+  } catch (const CLI::CallForVersion& version) {
+    write_out(fmt::format("{}\n", version.what()));
+    return;
+  } catch (const CLI::ArgumentMismatch& error) {
+    // Its message begins with the flag's name and a colon. Too many values cannot be: the last one counts.
+    const std::string_view message = error.what();
+    throw_user_error("{} needs a value", message.substr(0, message.find(':')));
+  } catch (const CLI::ConversionError&) {
+    throw UserError("--json and --kernels take no value; write them alone");  // values of other flags are taken as text
+  } catch (const CLI::ParseError& error) {
+    throw UserError(error.what());
+  }
+  const std::vector<CLI::App*> chosen = root.get_subcommands();
+  refuse_leftovers(root, chosen.empty() ? nullptr : chosen.front());
+  flags.command = chosen.front()->get_name();
+  for (const Command& command : kCommands) {
+    if (command.name == flags.command) command.run(flags);
+  }
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& arguments) {
+  // A reader that leaves early (`snug plan ... | head -1`) is then a failed write, which `failure` knows, and not a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    execute(arguments);
+    return kDone;
+  } catch (...) {
+    return report_failure(std::current_exception());
+  }
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,23 @@
+// What --json prints. The names of fields are a promise to whoever reads them: they may be added to, never renamed.
+#pragma once
+
+#include <span>
+
+#include <nlohmann/json.hpp>
+
+#include "plan/plan.h"
+#include "report/kernels.h"
+#include "report/settings.h"
+
+namespace snug::report {
+
+// Bytes by class at the fullest moment and `gap_bytes` sum to `planned_peak_bytes`. FLOPs are of a whole step, all its
+// microbatches included; those under `per_image` of one image.
+nlohmann::ordered_json plan_json(const Plan& plan, const Settings& settings);
+
+// The same, and where the bytes and FLOPs go: by layer, by node, by op.
+nlohmann::ordered_json profile_json(const Plan& plan, const Settings& settings);
+
+nlohmann::ordered_json kernels_json(std::span<const KernelUse> kernels);
+
+}  // namespace snug::report

@@ -1,0 +1,31 @@
+// Which kernel runs which op, and why not another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/kernel.h"
+#include "ir/program.h"
+
+namespace snug::report {
+
+struct KernelRefusal {
+  std::string reason;  // "kernel: why"
+  std::int64_t nodes = 0;
+};
+
+struct KernelUse {
+  std::string_view op;
+  std::string kernel;
+  std::int64_t nodes = 0;
+  Bytes workspace = {};                      // of the node that needs most
+  std::vector<SectionKind> sections = {};    // where those nodes are
+  std::vector<KernelRefusal> refusals = {};  // of kernels that the backend prefers but that cannot run these nodes
+};
+
+// One entry for each pair of op and kernel, in the order of the program.
+std::vector<KernelUse> kernels_of(const Program& program, const Backend& backend);
+
+}  // namespace snug::report

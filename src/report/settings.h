@@ -1,0 +1,20 @@
+// What was asked for and does not stand in the program itself.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace snug::report {
+
+struct Settings {
+  std::string precision = "fp32";
+  double nonzero = 1.0;  // share of the weights that are stored
+  std::string checkpoint = "none";
+  std::optional<Bytes> budget = {};
+  std::string backend = "reference";
+  int threads = 1;
+};
+
+}  // namespace snug::report

@@ -1,0 +1,27 @@
+// What a person reads, within 80 columns and ending in a newline. Only a refused kernel's reason may be longer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "plan/plan.h"
+#include "report/kernels.h"
+#include "report/settings.h"
+
+namespace snug::report {
+
+// What training would take: the peak, its classes, the fullest moment, the curve over a step, FLOPs.
+std::string plan_text(const Plan& plan, const Settings& settings);
+
+// Where the bytes and FLOPs go: by class, layer, moment and op.
+std::string profile_text(const Plan& plan, const Settings& settings);
+
+std::string kernels_text(std::span<const KernelUse> kernels);
+
+// "429.60 M"; exact counts below a thousand.
+std::string format_flops(std::int64_t flops);
+// "1,456,858"
+std::string format_count(std::int64_t count);
+
+}  // namespace snug::report

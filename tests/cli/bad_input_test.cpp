@@ -1,0 +1,123 @@
+// Bad input gets one sentence on standard error, exit code 2 and nothing on standard output.
+
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "frontend/zoo.h"
+#include "run_snug.h"
+#include <snug/error.h>
+
+namespace snug::cli {
+namespace {
+
+struct BadInput {
+  std::string arguments;  // separated by spaces
+  std::string message;    // without "snug: "
+};
+
+void PrintTo(const BadInput& input, std::ostream* os) { *os << "snug " << input.arguments; }
+
+std::vector<std::string> split(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+class BadInputs : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputs, GetOneSentenceAndExitCodeTwo) {
+  const Ended ended = run_snug(split(GetParam().arguments));
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_EQ(ended.err, "snug: " + GetParam().message + "\n");
+  EXPECT_EQ(ended.out, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Commands, BadInputs,
+    testing::Values(BadInput{"", "no command is given; the commands are plan and profile (see 'snug --help')"},
+                    BadInput{"trian", "there is no command 'trian'; the commands are plan and profile (see 'snug --help')"},
+                    BadInput{"help", "there is no command 'help'; the commands are plan and profile (see 'snug --help')"},
+                    BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
+                    BadInput{"--bogus plan wrn-28-2 --batch 4", "there is no flag '--bogus' (see 'snug --help')"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Arguments, BadInputs,
+    testing::Values(
+        BadInput{"plan", "'snug plan' needs a model, as in 'snug plan wrn-28-2 --batch 100' (see 'snug plan --help')"},
+        BadInput{"profile --batch 4",
+                 "'snug profile' needs a model, as in 'snug profile wrn-28-2 --batch 100' (see 'snug profile --help')"},
+        BadInput{"plan wrn-28-2", "'snug plan' needs --batch, as in 'snug plan wrn-28-2 --batch 100'"},
+        BadInput{"plan wrn-28-2 vgg-16 --batch 4", "'snug plan' takes one model; 'vgg-16' is one too many"},
+        BadInput{"plan wrn-28-2 --batch 4 --bogus 3", "'snug plan' has no flag '--bogus' (see 'snug plan --help')"},
+        BadInput{"profile wrn-28-2 --batch 4 -x", "'snug profile' has no flag '-x' (see 'snug profile --help')"},
+        BadInput{"plan wrn-28-2 --batch 4 --accounting real", "'snug plan' has no flag '--accounting' (see 'snug plan --help')"},
+        BadInput{"plan wrn-28-2 --batch", "--batch needs a value"}, BadInput{"plan wrn-28-2 --batch=", "--batch needs a value"},
+        BadInput{"plan wrn-28-2 --batch 4 --freeze", "--freeze needs a value"},
+        BadInput{"plan wrn-28-2 --batch 4 --json=maybe", "--json and --kernels take no value; write them alone"},
+        BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --json",
+                 "--dump-after prints the program and nothing else; leave out --json"},
+        BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --kernels",
+                 "--dump-after prints the program and nothing else; leave out --kernels"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Numbers, BadInputs,
+    testing::Values(
+        BadInput{"plan wrn-28-2 --batch many", "--batch takes a whole number from 1 to 1000000000, not 'many'"},
+        BadInput{"plan wrn-28-2 --batch 0", "--batch takes a whole number from 1 to 1000000000, not '0'"},
+        BadInput{"plan wrn-28-2 --batch -5", "--batch takes a whole number from 1 to 1000000000, not '-5'"},
+        BadInput{"plan wrn-28-2 --batch 1e3", "--batch takes a whole number from 1 to 1000000000, not '1e3'"},
+        BadInput{"plan wrn-28-2 --batch 99999999999999999999",
+                 "--batch takes a whole number from 1 to 1000000000, not '99999999999999999999'"},
+        BadInput{"plan wrn-28-2 --batch 4 --microbatch 1.5", "--microbatch takes a whole number from 1 to 1000000000, not '1.5'"},
+        BadInput{"plan wrn-28-2 --batch 4 --microbatch 8", "--microbatch 8 is more than --batch 4; use at most that"},
+        BadInput{"plan wrn-28-2 --batch 4 --classes 1", "--classes takes a whole number from 2 to 10000000, not '1'"},
+        BadInput{"plan wrn-28-2 --batch 4 --image-size 0", "--image-size takes a whole number from 1 to 65536, not '0'"},
+        BadInput{"plan wrn-28-2 --batch 4 --threads 0", "--threads takes a whole number from 1 to 1024, not '0'"}));
+
+INSTANTIATE_TEST_SUITE_P(NotYet, BadInputs,
+                         testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp16",
+                                                  "--precision 'fp16' is not possible; so far there is only 'fp32'"},
+                                         BadInput{"plan wrn-28-2 --batch 4 --checkpoint sqrt",
+                                                  "--checkpoint 'sqrt' is not possible; so far there is only 'none'"},
+                                         BadInput{"profile wrn-28-2 --batch 4 --checkpoint sqrt",
+                                                  "--checkpoint 'sqrt' is not possible; so far there is only 'none'"},
+                                         BadInput{"profile wrn-28-2 --batch 4 --accounting paper",
+                                                  "--accounting 'paper' is not possible; so far there is only 'real'"}));
+
+// What the library refuses comes through in its own words.
+TEST(BadInput, AnUnknownModelIsNamedWithTheKnownOnes) {
+  std::string message;
+  try {
+    frontend::build_zoo_model("resnet-19", {});
+  } catch (const UserError& error) {
+    message = error.what();
+  }
+  const Ended ended = run_snug({"plan", "resnet-19", "--batch", "4"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_EQ(ended.err, "snug: " + message + "\n");
+  EXPECT_NE(ended.err.find("resnet-19"), std::string::npos);
+  EXPECT_EQ(ended.out, "");
+}
+
+TEST(BadInput, ThePlansOwnRefusalsEndWithTwoAndNameTheThing) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"plan wrn-29-2 --batch 4", "'wrn-29-2'"},
+      {"plan vgg-16 --batch 4 --image-size 8", "'features."},
+      {"plan resnet-50 --batch 1000000000", "2^48"},
+      {"plan small-cnn --batch 4 --freeze nobody", "'nobody'"},
+      {"plan small-cnn --batch 4 --disable-pass nothing", "'nothing'"},
+      {"plan small-cnn --batch 4 --disable-pass select_kernels", "'select_kernels'"},
+      {"plan small-cnn --batch 4 --dump-after nothing", "'nothing'"},
+  };
+  for (const auto& [arguments, named] : cases) {
+    const Ended ended = run_snug(split(arguments));
+    EXPECT_EQ(ended.exit_code, 2) << arguments;
+    EXPECT_EQ(ended.out, "") << arguments;
+    EXPECT_TRUE(ended.err.starts_with("snug: ")) << ended.err;
+    EXPECT_NE(ended.err.find(named), std::string::npos) << ended.err;
+    EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  }
+}
+
+}  // namespace
+}  // namespace snug::cli

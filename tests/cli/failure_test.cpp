@@ -1,0 +1,69 @@
+#include "cli/failure.h"
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "cli/output.h"
+#include <snug/error.h>
+#include <snug/version.h>
+
+namespace snug::cli {
+namespace {
+
+struct Told {
+  int exit_code;
+  std::string sentence;
+};
+
+template <typename Failure>
+Told tell(const Failure& failure) {
+  testing::internal::CaptureStderr();
+  const int exit_code = report_failure(std::make_exception_ptr(failure));
+  return {.exit_code = exit_code, .sentence = testing::internal::GetCapturedStderr()};
+}
+
+TEST(Failure, BadInputEndsWithTwo) {
+  const Told told = tell(UserError("there is no model 'x'"));
+  EXPECT_EQ(told.exit_code, 2);
+  EXPECT_EQ(told.sentence, "snug: there is no model 'x'\n");
+}
+
+TEST(Failure, WhatDoesNotFitEndsWithThree) {
+  const Told told = tell(DoesNotFit("6.70 MB do not hold it; 7.10 MB would"));
+  EXPECT_EQ(told.exit_code, 3);
+  EXPECT_EQ(told.sentence, "snug: 6.70 MB do not hold it; 7.10 MB would\n");
+}
+
+TEST(Failure, ADefectAsksForAReport) {
+  for (const Told& told : {tell(InternalError("a broken rule")), tell(std::runtime_error("a broken rule"))}) {
+    EXPECT_EQ(told.exit_code, 1);
+    EXPECT_EQ(told.sentence, std::string("snug: internal error: a broken rule; this is a defect in Snug ") +
+                                 std::string(kVersion) + ", please report it with the command you ran\n");
+  }
+}
+
+TEST(Failure, AnythingElseThrownIsADefectToo) {
+  const Told told = tell(42);
+  EXPECT_EQ(told.exit_code, 1);
+  EXPECT_TRUE(told.sentence.starts_with("snug: internal error; ")) << told.sentence;
+}
+
+TEST(Failure, ALackOfMemoryIsNoDefect) {
+  const Told told = tell(std::bad_alloc());
+  EXPECT_EQ(told.exit_code, 1);
+  EXPECT_EQ(told.sentence, "snug: this machine has too little memory to make the plan; try a smaller model\n");
+}
+
+TEST(Failure, AReaderThatLeftIsNoFailure) {
+  const Told told = tell(ReaderGone());
+  EXPECT_EQ(told.exit_code, 0);
+  EXPECT_EQ(told.sentence, "");
+}
+
+TEST(Failure, ASentenceIsOneLine) { EXPECT_EQ(tell(UserError("first\nsecond")).sentence, "snug: first second\n"); }
+
+}  // namespace
+}  // namespace snug::cli

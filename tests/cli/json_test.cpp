@@ -1,0 +1,131 @@
+// --json: one object on standard output and nothing else, with the published fields.
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "run_snug.h"
+
+namespace snug::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The whole of standard output as one object; fails on anything before, after or beside it.
+Json json_of(const std::vector<std::string>& arguments) {
+  const Ended ended = run_snug(arguments);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(ended.err, "");
+  Json json = Json::parse(ended.out);
+  EXPECT_TRUE(json.is_object());
+  return json;
+}
+
+void expect_published_fields(const Json& json) {
+  for (const char* field : {"model", "precision", "checkpoint"}) EXPECT_TRUE(json.at(field).is_string()) << field;
+  for (const char* field : {"batch", "microbatch", "threads", "planned_peak_bytes", "bound_bytes", "gap_bytes", "parameters"}) {
+    EXPECT_TRUE(json.at(field).is_number_integer()) << field;
+  }
+  for (const char* field : {"nonzero", "flops_ratio", "plan_seconds"}) EXPECT_TRUE(json.at(field).is_number_float()) << field;
+  EXPECT_TRUE(json.at("budget_bytes").is_null());
+  std::int64_t sum = json.at("gap_bytes").get<std::int64_t>();
+  for (const char* field : {"model", "gradient", "optimizer", "activation", "workspace", "input"}) {
+    sum += json.at("by_class").at(field).get<std::int64_t>();
+  }
+  EXPECT_EQ(json.at("by_class").size(), 6U);
+  EXPECT_EQ(sum, json.at("planned_peak_bytes").get<std::int64_t>());
+  EXPECT_LE(json.at("bound_bytes").get<std::int64_t>(), json.at("planned_peak_bytes").get<std::int64_t>());
+  EXPECT_GT(json.at("plan_seconds").get<double>(), 0);
+  const Json& peak = json.at("peak");
+  EXPECT_TRUE(peak.at("section").is_string());
+  EXPECT_TRUE(peak.at("node").is_number_integer());
+  EXPECT_TRUE(peak.at("layer").is_string());
+  for (const Json& value : peak.at("largest")) {
+    EXPECT_TRUE(value.at("name").is_string());
+    EXPECT_TRUE(value.at("bytes").is_number_integer());
+    EXPECT_TRUE(json.at("by_class").contains(value.at("class").get<std::string>()));
+  }
+  for (const char* field : {"forward", "backward", "recompute", "update"})
+    EXPECT_TRUE(json.at("flops").at(field).is_number_integer());
+  EXPECT_TRUE(json.at("flops").at("per_image").is_object());
+  EXPECT_FALSE(json.at("passes").empty());
+  for (const Json& pass : json.at("passes")) {
+    EXPECT_TRUE(pass.at("name").is_string());
+    EXPECT_TRUE(pass.at("seconds").is_number());
+  }
+}
+
+TEST(Json, PlanHasThePublishedFields) {
+  const Json json = json_of({"plan", "wrn-28-2", "--batch", "100", "--microbatch", "10", "--threads", "2", "--json"});
+  expect_published_fields(json);
+  EXPECT_EQ(json.at("model"), "wrn-28-2");
+  EXPECT_EQ(json.at("batch"), 100);
+  EXPECT_EQ(json.at("microbatch"), 10);
+  EXPECT_EQ(json.at("threads"), 2);
+  EXPECT_EQ(json.at("precision"), "fp32");
+  EXPECT_EQ(json.at("checkpoint"), "none");
+  EXPECT_EQ(json.at("nonzero"), 1.0);
+  EXPECT_EQ(json.at("flops_ratio"), 1.0);
+  EXPECT_EQ(json.at("parameters"), 1'456'858);
+  EXPECT_FALSE(json.contains("kernels"));
+}
+
+TEST(Json, ProfileAddsWhereItGoes) {
+  const Json json = json_of({"profile", "wrn-28-2", "--batch", "100", "--accounting", "real", "--json"});
+  expect_published_fields(json);
+  std::int64_t parameters = 0;
+  for (const Json& layer : json.at("layers")) parameters += layer.at("parameters").get<std::int64_t>();
+  EXPECT_EQ(parameters, 1'456'858);
+  EXPECT_EQ(json.at("moments").size(), 2U);
+  EXPECT_EQ(json.at("ops").at(0).at("op"), "conv2d");
+  EXPECT_EQ(json.at("ops").at(0).at("nodes"), 25);
+}
+
+// The figures of the memory report's network: 429.6 M and 856.2 M, a multiply-add counted as two.
+TEST(Json, FlopsOfAnImageAreThoseOfThePaper) {
+  for (const char* microbatch : {"100", "10"}) {
+    const Json flops = json_of({"plan", "wrn-28-2", "--batch", "100", "--microbatch", microbatch, "--json"}).at("flops");
+    const Json& image = flops.at("per_image");
+    EXPECT_NEAR(image.at("forward").get<double>(), 429.6e6, 0.005 * 429.6e6);
+    EXPECT_NEAR(image.at("backward").get<double>(), 856.2e6, 0.005 * 856.2e6);
+    EXPECT_EQ(image.at("recompute"), 0);
+    EXPECT_NEAR(flops.at("forward").get<double>(), 100 * image.at("forward").get<double>(), 100);
+  }
+}
+
+TEST(Json, KernelsAreListedWhenAskedFor) {
+  const Json kernels = json_of({"plan", "small-cnn", "--batch", "8", "--kernels", "--json"}).at("kernels");
+  ASSERT_FALSE(kernels.empty());
+  for (const Json& use : kernels) {
+    EXPECT_FALSE(use.at("kernel").get<std::string>().empty());
+    EXPECT_GE(use.at("nodes").get<int>(), 1);
+    EXPECT_TRUE(use.at("workspace_bytes").is_number_integer());
+    EXPECT_TRUE(use.at("refusals").is_array());
+  }
+}
+
+TEST(Json, FrozenParametersTakeNoGradientAndNoMomentum) {
+  const Json json = json_of({"plan", "small-cnn", "--batch", "8", "--freeze", "conv", "--freeze", "bn", "--json"});
+  EXPECT_EQ(json.at("trainable_parameters"), 650);
+  EXPECT_EQ(json.at("by_class").at("gradient"), 4 * 650);
+  EXPECT_EQ(json.at("by_class").at("optimizer"), 4 * 650);
+}
+
+TEST(Json, ADisabledPassDoesNotRun) {
+  const Json with = json_of({"plan", "small-cnn", "--batch", "8", "--json"});
+  const Json without = json_of({"plan", "small-cnn", "--batch", "8", "--disable-pass", "share_bytes", "--json"});
+  for (const Json& pass : without.at("passes")) EXPECT_NE(pass.at("name"), "share_bytes");
+  EXPECT_GT(without.at("planned_peak_bytes").get<std::int64_t>(), with.at("planned_peak_bytes").get<std::int64_t>());
+}
+
+TEST(Json, TheLastOfARepeatedFlagCounts) {
+  EXPECT_EQ(json_of({"plan", "small-cnn", "--batch", "8", "--batch", "16", "--json"}).at("batch"), 16);
+}
+
+TEST(Json, ClassesAndImageSizeChangeTheModel) {
+  const Json json = json_of({"plan", "small-cnn", "--batch", "8", "--classes", "100", "--image-size", "64", "--json"});
+  EXPECT_EQ(json.at("parameters"), 24'346 - 650 + 65 * 100);
+  EXPECT_EQ(json.at("by_class").at("input"), 8 * (3 * 64 * 64 + 4));
+}
+
+}  // namespace
+}  // namespace snug::cli
