@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
@@ -14,66 +16,70 @@ using Dims = dnnl::memory::dims;
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns) {
   return {Dims{rows, columns}, dnnl::memory::data_type::f32, Dims{columns, 1}};
 }
-dnnl::memory::desc transposed(std::int64_t rows, std::int64_t columns) {
-  return {Dims{rows, columns}, dnnl::memory::data_type::f32, Dims{1, rows}};
-}
-
-// c = a b (+ bias), and which operand of the node each is.
+// c = a b (+ bias), where a and b are the node's first two inputs.
 struct Product {
-  dnnl::memory::desc a, b, c, bias;
-  std::size_t a_input, b_input;
+  std::int64_t rows, inner, columns;
+  bool a_is_transposed = false;
+  bool b_is_transposed = false;
   bool has_bias = false;
   bool adds = false;
 
-  dnnl::matmul::primitive_desc description() const {
-    return has_bias ? dnnl::matmul::primitive_desc({a, b, bias, c}, booked_scratchpad(), engine())
-                    : dnnl::matmul::primitive_desc({a, b, c}, booked_scratchpad(), engine());
+  // The product for `count` rows of c; the distance between rows of a transposed a stays that of the whole.
+  dnnl::matmul::primitive_desc description(std::int64_t count) const {
+    const dnnl::memory::desc c = matrix(count, columns);
+    if (has_bias) return {{a(count), b(), matrix(1, columns), c}, booked_scratchpad(), engine()};
+    return {{a(count), b(), c}, booked_scratchpad(), engine()};
+  }
+  dnnl::memory::desc a(std::int64_t count) const {
+    return {Dims{count, inner}, dnnl::memory::data_type::f32, a_is_transposed ? Dims{1, rows} : Dims{inner, 1}};
+  }
+  dnnl::memory::desc b() const {
+    return {Dims{inner, columns}, dnnl::memory::data_type::f32, b_is_transposed ? Dims{1, inner} : Dims{columns, 1}};
+  }
+  // Elements between the starts of row 0 and row `first` of a.
+  std::int64_t a_offset(std::int64_t first) const { return a_is_transposed ? first : first * inner; }
+
+  // A sum is rounded after the product, as a separate addition would: the product goes through the workspace, a few rows at a
+  // time, so that adding to the gradient of a large layer does not take a second copy of it.
+  std::int64_t rows_at_a_time() const {
+    if (!adds) return rows;
+    constexpr std::int64_t kMostBytes = std::int64_t{4} << 20U;
+    return std::clamp<std::int64_t>(kMostBytes / (columns * 4), 1, rows);
   }
 };
 
 // linear(x [N,I], weight [O,I], bias [O]?)
 Product forward(std::span<const Type> inputs, const Attributes& /*attributes*/) {
-  const std::int64_t n = inputs[0].shape[0];
-  const std::int64_t in = inputs[0].shape[1];
-  const std::int64_t out = inputs[1].shape[0];
-  return {.a = matrix(n, in),
-          .b = transposed(in, out),
-          .c = matrix(n, out),
-          .bias = matrix(1, out),
-          .a_input = 0,
-          .b_input = 1,
+  return {.rows = inputs[0].shape[0],
+          .inner = inputs[0].shape[1],
+          .columns = inputs[1].shape[0],
+          .b_is_transposed = true,
           .has_bias = inputs.size() == 3};
 }
 
 // linear_grad_input(dy [N,O], weight [O,I])
 Product grad_input(std::span<const Type> inputs, const Attributes& attributes) {
-  const std::int64_t n = inputs[0].shape[0];
-  const std::int64_t out = inputs[0].shape[1];
-  const std::int64_t in = inputs[1].shape[1];
-  return {.a = matrix(n, out),
-          .b = matrix(out, in),
-          .c = matrix(n, in),
-          .bias = {},
-          .a_input = 0,
-          .b_input = 1,
-          .adds = accumulates(attributes)};
+  return {
+      .rows = inputs[0].shape[0], .inner = inputs[0].shape[1], .columns = inputs[1].shape[1], .adds = accumulates(attributes)};
 }
 
 // linear_grad_weight(dy [N,O], x [N,I])
 Product grad_weight(std::span<const Type> inputs, const Attributes& attributes) {
-  const std::int64_t n = inputs[0].shape[0];
-  const std::int64_t out = inputs[0].shape[1];
-  const std::int64_t in = inputs[1].shape[1];
-  return {.a = transposed(out, n),
-          .b = matrix(n, in),
-          .c = matrix(out, in),
-          .bias = {},
-          .a_input = 0,
-          .b_input = 1,
+  return {.rows = inputs[0].shape[1],
+          .inner = inputs[0].shape[0],
+          .columns = inputs[1].shape[1],
+          .a_is_transposed = true,
           .adds = accumulates(attributes)};
 }
 
 using MakeProduct = Product (*)(std::span<const Type>, const Attributes&);
+
+Bytes scratchpad_of(const Product& product) {
+  const std::int64_t block = product.rows_at_a_time();
+  Bytes most = size_of(product.description(block).scratchpad_desc());
+  if (product.rows % block != 0) most = std::max(most, size_of(product.description(product.rows % block).scratchpad_desc()));
+  return most;
+}
 
 template <MakeProduct Make>
 KernelMatch match(const KernelQuery& query) {
@@ -86,9 +92,8 @@ KernelMatch match(const KernelQuery& query) {
   try {
     const Product product = Make(query.inputs, query.attributes);
     WorkspaceCutter cutter;
-    // A sum is rounded after the product, as a separate addition would: the product first goes into the workspace.
-    if (product.adds) cutter.cut(size_of(product.c));
-    cutter.cut(size_of(product.description().scratchpad_desc()));
+    if (product.adds) cutter.cut(Bytes(product.rows_at_a_time() * product.columns * 4));
+    cutter.cut(scratchpad_of(product));
     return Accept{.workspace = cutter.used()};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
@@ -100,21 +105,26 @@ std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
   std::vector<Type> types;
   for (const Operand& operand : arguments.inputs) types.push_back(operand.type);
   const Product product = Make(types, arguments.attributes);
-  const auto description = product.description();
+  const std::int64_t block = product.rows_at_a_time();
   WorkspaceCutter cutter(arguments.workspace.data());
-  std::byte* out = arguments.outputs[0].data;
-  std::byte* result = product.adds ? cutter.cut(size_of(product.c)) : out;
+  std::byte* fresh = product.adds ? cutter.cut(Bytes(block * product.columns * 4)) : nullptr;
+  std::byte* scratchpad = cutter.cut(scratchpad_of(product));
   auto chain = std::make_unique<PrimitiveChain>();
-  std::vector<std::pair<int, dnnl::memory>> list{
-      {DNNL_ARG_SRC, memory_at(product.a, arguments.inputs[product.a_input].data)},
-      {DNNL_ARG_WEIGHTS, memory_at(product.b, arguments.inputs[product.b_input].data)},
-      {DNNL_ARG_DST, memory_at(product.c, result)},
-      {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), cutter.cut(size_of(description.scratchpad_desc())))}};
-  if (product.has_bias) list.emplace_back(DNNL_ARG_BIAS, memory_at(product.bias, arguments.inputs[2].data));
-  chain->add(dnnl::matmul(description), list);
-  if (product.adds) {
-    chain->add_action(
-        add_floats(arguments.inputs.back().data, result, out, arguments.outputs[0].type.elements(), arguments.threads));
+  for (std::int64_t first = 0; first < product.rows; first += block) {
+    const std::int64_t count = std::min(block, product.rows - first);
+    const auto description = product.description(count);
+    const std::int64_t begin = first * product.columns * 4;  // of these rows of c, in bytes
+    std::byte* out = arguments.outputs[0].data + begin;
+    std::vector<std::pair<int, dnnl::memory>> list{
+        {DNNL_ARG_SRC, memory_at(product.a(count), arguments.inputs[0].data + product.a_offset(first) * 4)},
+        {DNNL_ARG_WEIGHTS, memory_at(product.b(), arguments.inputs[1].data)},
+        {DNNL_ARG_DST, memory_at(matrix(count, product.columns), product.adds ? fresh : out)},
+        {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), scratchpad)}};
+    if (product.has_bias) list.emplace_back(DNNL_ARG_BIAS, memory_at(matrix(1, product.columns), arguments.inputs[2].data));
+    chain->add(dnnl::matmul(description), list);
+    if (product.adds) {
+      chain->add_action(add_floats(arguments.inputs.back().data + begin, fresh, out, count * product.columns, arguments.threads));
+    }
   }
   return chain;
 }
