@@ -21,6 +21,10 @@ extern const KernelDef simd_batch_norm_grad_input;
 extern const KernelDef simd_shortcut;
 extern const KernelDef simd_shortcut_grad;
 
+extern const KernelDef simd_max_pool;
+extern const KernelDef simd_max_pool_argmax;
+extern const KernelDef simd_max_pool_grad_argmax;
+
 extern const KernelDef simd_fill;
 extern const KernelDef onednn_init_normal;
 extern const KernelDef onednn_init_uniform;

@@ -147,6 +147,22 @@ void norm_gradient_loop(const float* dy, const float* x, const float* addend, fl
   }
 }
 
+void largest_pixel_loop(const Pixel* pixels, std::int64_t count, std::int64_t channels, float* largest, std::int32_t* winner) {
+  for_each_vector(channels, [&](auto d, std::int64_t c) {
+    const hn::Rebind<std::int32_t, decltype(d)> integers;
+    auto best = hn::LoadU(d, pixels[0].data + c);
+    auto number = hn::Set(integers, pixels[0].number);
+    for (std::int64_t i = 1; i < count; ++i) {
+      const auto value = hn::LoadU(d, pixels[i].data + c);
+      const auto wins = hn::Or(hn::Gt(value, best), hn::AndNot(hn::IsNaN(best), hn::IsNaN(value)));
+      best = hn::IfThenElse(wins, value, best);
+      number = hn::IfThenElse(hn::RebindMask(integers, wins), hn::Set(integers, pixels[i].number), number);
+    }
+    if (largest != nullptr) hn::StoreU(best, d, largest + c);
+    if (winner != nullptr) hn::StoreU(number, integers, winner + c);
+  });
+}
+
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -161,6 +177,7 @@ HWY_EXPORT(moments_loop);
 HWY_EXPORT(scale_shift_loop);
 HWY_EXPORT(gradient_sums_loop);
 HWY_EXPORT(norm_gradient_loop);
+HWY_EXPORT(largest_pixel_loop);
 
 void add(const float* a, const float* b, float* out, std::int64_t count) { HWY_DYNAMIC_DISPATCH(add_loop)(a, b, out, count); }
 
@@ -191,6 +208,10 @@ void gradient_sums(const float* dy, const float* x, std::int64_t rows, std::int6
 void norm_gradient(const float* dy, const float* x, const float* addend, float* dx, std::int64_t rows, std::int64_t channels,
                    const NormGradient& gradient) {
   HWY_DYNAMIC_DISPATCH(norm_gradient_loop)(dy, x, addend, dx, rows, channels, gradient);
+}
+
+void largest_pixel(const Pixel* pixels, std::int64_t count, std::int64_t channels, float* largest, std::int32_t* winner) {
+  HWY_DYNAMIC_DISPATCH(largest_pixel_loop)(pixels, count, channels, largest, winner);
 }
 
 }  // namespace snug::backends::cpu::simd

@@ -40,4 +40,12 @@ struct NormGradient {
 void norm_gradient(const float* dy, const float* x, const float* addend, float* dx, std::int64_t rows, std::int64_t channels,
                    const NormGradient& gradient);
 
+// The largest of the pixels, a channel; a NaN is larger than any number, and the first of equals wins. Either result
+// may be null: the largest values, or the winning pixels' numbers.
+struct Pixel {
+  const float* data;
+  std::int32_t number;
+};
+void largest_pixel(const Pixel* pixels, std::int64_t count, std::int64_t channels, float* largest, std::int32_t* winner);
+
 }  // namespace snug::backends::cpu::simd
