@@ -75,7 +75,8 @@ function(snug_installed_library)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/snugConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(TARGETS snug_archive EXPORT snugTargets)
   install(EXPORT snugTargets NAMESPACE snug:: DESTINATION ${package_dir})
-  install(FILES ${PROJECT_BINARY_DIR}/snugConfig.cmake ${PROJECT_BINARY_DIR}/snugConfigVersion.cmake DESTINATION ${package_dir})
+  install(FILES ${PROJECT_BINARY_DIR}/snugConfig.cmake ${PROJECT_BINARY_DIR}/snugConfigVersion.cmake
+                ${PROJECT_SOURCE_DIR}/cmake/find_onednn.cmake DESTINATION ${package_dir})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/snug ${PROJECT_BINARY_DIR}/include/snug TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 endfunction()
 

@@ -1,7 +1,7 @@
 #include <thread>
 
 #include "api/model_impl.h"
-#include "backends/reference/reference.h"
+#include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "plan/compile.h"
 #include "train/session.h"
@@ -49,7 +49,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   if (options.batch < 1 || microbatch < 1 || microbatch > options.batch) {
     throw_user_error("a microbatch of {} out of a batch of {} is not possible", microbatch, options.batch);
   }
-  Backend backend = backends::reference_backend(thread_count(options.threads));
+  Backend backend = backends::cpu_backend(thread_count(options.threads));
   Plan plan = compile(model.impl().graph({.batch = microbatch}), backend,
                       {.batch = options.batch,
                        .sgd = {.momentum = options.momentum, .weight_decay = options.weight_decay, .nesterov = options.nesterov},

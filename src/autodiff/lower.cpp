@@ -94,7 +94,11 @@ class Lowering {
     const Value& target = builder.value(value);
     if (target.is_state()) {
       const StateId accumulator = accumulator_of(target.state);
-      if (!builder.value(gradient).is_state()) builder.section().value(gradient).role = Role::gradient;
+      if (!builder.value(gradient).is_state()) {
+        Value& summand = builder.section().value(gradient);
+        summand.role = Role::gradient;
+        summand.type.layout = target.type.layout;  // a library's layout of the weight is the one its gradient is summed in
+      }
       builder.emit(ops::add, {builder.read(accumulator), gradient}, {},
                    {.layer = node.layer, .role = Role::gradient, .phase = Phase::backward, .writes = {accumulator}});
       move_last_node_behind_maker(builder.section(), gradient, accumulator);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -100,28 +101,49 @@ void HostArena::read(Bytes offset, std::span<std::byte> target) const {
   if (!target.empty()) std::memcpy(target.data(), data_ + offset.count(), target.size());
 }
 
+// How many threads OpenMP gives to libraries' loops; the caller's own setting comes back afterwards.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
 class HostRunner : public SectionRunner {
  public:
-  explicit HostRunner(std::vector<std::unique_ptr<BoundKernel>> kernels) : kernels_(std::move(kernels)) {}
+  HostRunner(std::vector<std::unique_ptr<BoundKernel>> kernels, int threads) : kernels_(std::move(kernels)), threads_(threads) {}
   void run() override {
+    const ThreadCount scope(threads_);
     for (const auto& kernel : kernels_) kernel->run();
   }
-  void run_node(std::size_t node) override { kernels_[node]->run(); }
+  void run_node(std::size_t node) override {
+    const ThreadCount scope(threads_);
+    kernels_[node]->run();
+  }
 
  private:
   std::vector<std::unique_ptr<BoundKernel>> kernels_;
+  int threads_;
 };
 
 class HostDevice : public Device {
  public:
+  explicit HostDevice(int threads) : threads_(threads) {}
   std::unique_ptr<Arena> make_arena(Bytes size) override { return std::make_unique<HostArena>(size); }
   std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) override {
-    return std::make_unique<HostRunner>(std::move(kernels));
+    return std::make_unique<HostRunner>(std::move(kernels), threads_);
   }
+
+ private:
+  int threads_;
 };
 
 }  // namespace
 
-std::shared_ptr<Device> host_device() { return std::make_shared<HostDevice>(); }
+std::shared_ptr<Device> host_device(int threads) { return std::make_shared<HostDevice>(threads); }
 
 }  // namespace snug::backends

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "backends/reference/reference.h"
+#include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "cli/output.h"
 #include "frontend/graph_builder.h"
@@ -49,7 +49,7 @@ Request make_request(const Flags& flags) {
                      .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
                      .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0});
   frontend::freeze(graph, flags.frozen);
-  Backend backend = backends::reference_backend(threads);
+  Backend backend = backends::cpu_backend(threads);
   report::Settings settings{
       .precision = flags.precision, .checkpoint = flags.checkpoint, .backend = std::string(backend.name), .threads = threads};
   return {.graph = std::move(graph),

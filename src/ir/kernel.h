@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +65,11 @@ struct Backend {
   std::vector<const KernelDef*> kernels;
   int threads = 1;
   std::shared_ptr<Device> device = nullptr;  // none: for planning only
+
+  // The layout in which this backend wants the weight (input 1) of a node, or nothing when any plain one will do.
+  std::optional<Layout> (*preferred_weight_layout)(const KernelQuery& query) = nullptr;
+  // Copies a value between two layouts of the same shape and element type in host memory; needed only where layouts are opaque.
+  void (*relayout)(const Type& from, const std::byte* source, const Type& to, std::byte* target) = nullptr;
 
   // What a kernel would be asked about this node; the types must outlive it.
   KernelQuery query(const Node& node, const NodeTypes& types) const;

@@ -12,6 +12,8 @@
 //     mean and variance [groups,C], or fixed ones [C]; the scalar block tells the gradient how many examples are valid
 //   batch_norm_running(mean, variance, running_mean, running_var, scalars) {group_size, momentum, batch, pixels} -> both running
 //   ones
+// With the attribute relu=1 `apply` gives max(y, 0), and its gradient ops find out again from x where y was positive: a ReLU then
+// costs no pass over memory and keeps nothing. They take the bias as one more input for that.
 // The gradient of `apply` includes the way through the statistics when they are of the batch, so `statistics` has none of its
 // own.
 
@@ -32,6 +34,8 @@ std::int64_t BatchNormGeometry::valid_in_group(std::int64_t g, std::int64_t vali
   const std::int64_t begin = g * group_size;
   return std::clamp<std::int64_t>(std::min(valid, batch) - begin, 0, group_size);
 }
+
+bool batch_norm_with_relu(const Attributes& attributes) { return attributes.integer_or("relu", 0) != 0; }
 
 namespace {
 
@@ -79,20 +83,24 @@ std::vector<Type> infer_running(const OpCall& call) {
 }
 
 // batch_norm_grad_reduce(dy, x, mean, variance) {group_size, epsilon} -> sums [groups,C]: of dy * normalised x, and of dy
+// With relu=1: (dy, x, mean, variance, weight, bias).
 std::vector<Type> infer_grad_reduce(const OpCall& call) {
-  require_inputs(call, 4);
+  require_inputs(call, batch_norm_with_relu(call.attributes) ? 6 : 4);
   require_epsilon(call);
   require_same_shape(call.inputs[0], call.inputs[1], "the output gradient and the input");
   const auto g = BatchNormGeometry::from(call.inputs[1].shape, call.attributes);
   require_statistics(call.inputs[2], g, "the mean");
   require_shape(call.inputs[3], call.inputs[2].shape, "the variance");
+  for (std::size_t i = 4; i < call.inputs.size(); ++i)
+    require_shape(call.inputs[i], {g.channels}, i == 4 ? "the weight" : "the bias");
   const Type row{.dtype = call.inputs[2].dtype, .shape = rows(g)};
   return {row, row};
 }
 
 // batch_norm_grad_input(dy, x, mean, variance, weight, weight_sums, bias_sums, scalars) {group_size, epsilon} -> dx
+// With relu=1 the bias follows.
 std::vector<Type> infer_grad_input(const OpCall& call) {
-  require_inputs(call, 8);
+  require_inputs(call, batch_norm_with_relu(call.attributes) ? 9 : 8);
   require_epsilon(call);
   require_same_shape(call.inputs[0], call.inputs[1], "the output gradient and the input");
   const auto g = BatchNormGeometry::from(call.inputs[1].shape, call.attributes);
@@ -102,6 +110,7 @@ std::vector<Type> infer_grad_input(const OpCall& call) {
   require_shape(call.inputs[5], rows(g), "the sums for the weight");
   require_shape(call.inputs[6], rows(g), "the sums for the bias");
   require_scalars(call.inputs[7]);
+  if (call.inputs.size() == 9) require_shape(call.inputs[8], {g.channels}, "the bias");
   return {call.inputs[0]};
 }
 
@@ -119,9 +128,13 @@ void build_gradient(GradientContext& context) {
   const ValueId dy = context.output_gradient(0);
   const Attributes& attributes = context.attributes();
   const bool fixed = fixed_statistics(context.input_type(1));
+  const bool with_relu = batch_norm_with_relu(attributes);
+  SNUG_CHECK(!(fixed && with_relu), "a ReLU is fused only with statistics of the batch");
   std::vector<ValueId> sums;
   if (context.wants(3) || context.wants(4) || (context.wants(0) && !fixed)) {
-    sums = context.emit_all(batch_norm_grad_reduce, {dy, context.input(0), context.input(1), context.input(2)}, attributes);
+    std::vector<ValueId> inputs{dy, context.input(0), context.input(1), context.input(2)};
+    if (with_relu) inputs.insert(inputs.end(), {context.input(3), context.input(4)});
+    sums = context.emit_all(batch_norm_grad_reduce, std::move(inputs), attributes);
   }
   if (context.wants(3)) context.set_gradient(3, context.emit(sum_to_channels, {sums[0]}));
   if (context.wants(4)) context.set_gradient(4, context.emit(sum_to_channels, {sums[1]}));
@@ -130,9 +143,16 @@ void build_gradient(GradientContext& context) {
     context.set_gradient(0, context.emit(batch_norm_grad_fixed, {dy, context.input(2), context.input(3)}, attributes));
     return;
   }
-  const std::vector<ValueId> inputs{dy,      context.input(0), context.input(1), context.input(2), context.input(3),
-                                    sums[0], sums[1],          context.input(5)};
-  context.set_gradient(0, context.emit(batch_norm_grad_input, inputs, attributes));
+  std::vector<ValueId> inputs{dy,      context.input(0), context.input(1), context.input(2), context.input(3),
+                              sums[0], sums[1],          context.input(5)};
+  if (with_relu) inputs.push_back(context.input(4));
+  context.set_gradient(0, context.emit(batch_norm_grad_input, std::move(inputs), attributes));
+}
+
+// A fused ReLU still counts as an operation an element, forward and backward.
+template <std::int64_t PerElement>
+std::int64_t flops_with_relu(const NodeTypes& types, const Attributes& attributes) {
+  return (PerElement + (batch_norm_with_relu(attributes) ? 1 : 0)) * types.outputs[0].elements();
 }
 
 constexpr std::array<GradientRecipe, 1> kRecipes{{{.name = "input", .keeps_inputs = 0b01111, .build = build_gradient}}};
@@ -150,7 +170,7 @@ constinit const OpDef batch_norm_statistics{.name = "batch_norm_statistics",
 
 constinit const OpDef batch_norm_apply{.name = "batch_norm_apply",
                                        .infer = infer_apply,
-                                       .flops = flops_per_output_element<2>,
+                                       .flops = flops_with_relu<2>,
                                        .gradients = kRecipes,
                                        .in_place = kFirstInPlace,
                                        .cheap_to_recompute = true};
@@ -163,7 +183,7 @@ constinit const OpDef batch_norm_grad_reduce{
 
 constinit const OpDef batch_norm_grad_input{.name = "batch_norm_grad_input",
                                             .infer = infer_grad_input,
-                                            .flops = flops_per_output_element<6>,
+                                            .flops = flops_with_relu<6>,
                                             .in_place = kBothInPlace,
                                             .may_accumulate = true};
 

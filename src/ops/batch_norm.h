@@ -20,4 +20,7 @@ struct BatchNormGeometry {
   std::int64_t valid_in_group(std::int64_t g, std::int64_t valid) const;
 };
 
+// Attribute relu=1: the result is cut off below zero.
+bool batch_norm_with_relu(const Attributes& attributes);
+
 }  // namespace snug::ops

@@ -5,13 +5,18 @@
 
 #include "base/error.h"
 #include "passes/choose_recipes.h"
+#include "passes/choose_weight_layouts.h"
+#include "passes/fuse_relu.h"
 #include "placement/search.h"
 
 namespace snug {
 
-Plan compile(const Graph& graph, const Backend& backend, const CompileOptions& options) {
+Plan compile(const Graph& model, const Backend& backend, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<PassTiming> timings;
+
+  // One node where two would read and write the same bytes; weights in the layout that the backend's kernels want.
+  const Graph graph = choose_weight_layouts(fuse_relu(model), backend);
 
   // Which values backward keeps: bits, argmax or the values themselves.
   const std::vector<int> recipes = choose_recipes(graph);

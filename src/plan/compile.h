@@ -15,7 +15,7 @@ struct CompileOptions {
   Bytes red_zone = Bytes(0);
 };
 
-Plan compile(const Graph& graph, const Backend& backend, const CompileOptions& options = {});
+Plan compile(const Graph& model, const Backend& backend, const CompileOptions& options = {});
 
 // The last stage alone: places a program whose passes have run.
 Plan place(Program program, Bytes red_zone = Bytes(0));

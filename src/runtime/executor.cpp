@@ -71,9 +71,20 @@ void Executor::run(SectionKind kind) {
     sections_[index]->run();
   }
   if (measuring_) {
-    measured_ = std::max(measured_, arena_->high_water_mark(plan_.persistent_bytes, canary_));
+    measured_ = std::max({measured_, arena_->high_water_mark(plan_.persistent_bytes, canary_), end_of_workspaces(index)});
     canary_ = canary_ == Arena::Canary::plain ? Arena::Canary::inverted : Arena::Canary::plain;
   }
+}
+
+// A library need not write the last byte of the scratch that it asked for; the bytes were its own all the same.
+Bytes Executor::end_of_workspaces(std::size_t index) const {
+  const Section& section = plan_.program.sections[index];
+  Bytes end;
+  for (const Node& node : section.nodes) {
+    if (!node.workspace.valid()) continue;
+    end = std::max(end, plan_.offset_of(index, node.workspace) + section.value(node.workspace).type.bytes());
+  }
+  return end;
 }
 
 void Executor::write(StateId id, std::span<const std::byte> source) {

@@ -44,6 +44,7 @@ class Executor {
 
  private:
   std::unique_ptr<SectionRunner> bind(std::size_t section, const Backend& backend) const;
+  Bytes end_of_workspaces(std::size_t section) const;
 
   const Plan& plan_;
   std::shared_ptr<Device> device_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -115,11 +116,22 @@ Result Session::evaluate(const Examples& examples) {
 std::vector<double> Session::read_state(const std::string& name) const {
   const StateId id = required_state(name);
   const Type& type = plan_->program.state(id).type;
+  std::vector<std::byte> stored(static_cast<std::size_t>(type.bytes().count()));
+  executor_->read(id, stored);
+  Type plain = type;
+  if (type.layout.kind == Layout::Kind::opaque) {
+    plain.layout = Layout::row_major();
+    std::vector<std::byte> logical(static_cast<std::size_t>(plain.bytes().count()));
+    backend_->relayout(type, stored.data(), plain, logical.data());
+    stored = std::move(logical);
+  }
   std::vector<double> values(static_cast<std::size_t>(type.elements()));
   with_floating_type(name, type, [&]<typename T>(T /*tag*/) {
-    std::vector<T> stored(values.size());
-    executor_->read(id, std::as_writable_bytes(std::span(stored)));
-    for_each_element(type, [&](std::size_t logical, std::size_t at) { values[logical] = static_cast<double>(stored[at]); });
+    for_each_element(plain, [&](std::size_t logical, std::size_t at) {
+      T element;
+      std::memcpy(&element, stored.data() + at * sizeof(T), sizeof(T));
+      values[logical] = static_cast<double>(element);
+    });
   });
   return values;
 }
@@ -130,11 +142,21 @@ void Session::write_state(const std::string& name, std::span<const double> value
   if (values.size() != static_cast<std::size_t>(type.elements())) {
     throw_user_error("'{}' is {} and takes {} values, not {}", name, to_string(type.shape), type.elements(), values.size());
   }
+  Type plain = type;
+  if (type.layout.kind == Layout::Kind::opaque) plain.layout = Layout::row_major();
+  std::vector<std::byte> stored(static_cast<std::size_t>(plain.bytes().count()));
   with_floating_type(name, type, [&]<typename T>(T /*tag*/) {
-    std::vector<T> stored(values.size());
-    for_each_element(type, [&](std::size_t logical, std::size_t at) { stored[at] = static_cast<T>(values[logical]); });
-    executor_->write(id, std::as_bytes(std::span(stored)));
+    for_each_element(plain, [&](std::size_t logical, std::size_t at) {
+      const T element = static_cast<T>(values[logical]);
+      std::memcpy(stored.data() + at * sizeof(T), &element, sizeof(T));
+    });
   });
+  if (plain != type) {
+    std::vector<std::byte> arranged(static_cast<std::size_t>(type.bytes().count()));
+    backend_->relayout(plain, stored.data(), type, arranged.data());
+    stored = std::move(arranged);
+  }
+  executor_->write(id, stored);
 }
 
 }  // namespace snug::train

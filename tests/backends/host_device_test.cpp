@@ -1,15 +1,16 @@
-#include <gtest/gtest.h>
+#include "backends/host_device.h"
 
 #include <cstring>
 
-#include "backends/host_device.h"
+#include <gtest/gtest.h>
+
 #include "base/error.h"
 
 namespace snug {
 
 namespace {
 
-std::unique_ptr<Arena> arena_of(std::int64_t size) { return backends::host_device()->make_arena(Bytes(size)); }
+std::unique_ptr<Arena> arena_of(std::int64_t size) { return backends::host_device(1)->make_arena(Bytes(size)); }
 
 TEST(HostArena, StartsOnTheAlignmentWhateverItsSize) {
   for (const std::int64_t size : {1, 63, 64, 65, 4096, 4097, 1'000'003}) {
@@ -63,9 +64,7 @@ TEST(HostArena, AByteWrittenWithOneCanarysValueShowsUnderTheOther) {
   }
 }
 
-TEST(HostArena, RefusesWhatTheOperatingSystemDoesNotHave) {
-  EXPECT_THROW(arena_of(std::int64_t{1} << 60U), DoesNotFit);
-}
+TEST(HostArena, RefusesWhatTheOperatingSystemDoesNotHave) { EXPECT_THROW(arena_of(std::int64_t{1} << 60U), DoesNotFit); }
 
 TEST(HostArena, MayBeEmpty) {
   const auto arena_owner = arena_of(0);

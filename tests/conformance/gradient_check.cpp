@@ -211,8 +211,10 @@ GradientReport check_gradients(const GradientCase& test, const OpDef& op, int re
   return report;
 }
 
-std::vector<std::byte> gradient_bytes(const GradientCase& test, const std::vector<std::string>& disabled_passes) {
-  Harness harness(test, build_graph(test), {}, {.disabled = disabled_passes});
+std::vector<std::byte> gradient_bytes(const GradientCase& test, const std::vector<std::string>& disabled_passes,
+                                      Graph (*rewrite)(Graph)) {
+  const Graph graph = rewrite == nullptr ? build_graph(test) : rewrite(build_graph(test));
+  Harness harness(test, graph, {}, {.disabled = disabled_passes});
   const double loss = harness.run();
   std::vector<std::byte> bytes(sizeof(loss));
   std::memcpy(bytes.data(), &loss, sizeof(loss));

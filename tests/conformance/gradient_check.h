@@ -38,8 +38,9 @@ struct GradientReport {
 // Runs the case with the given recipe at every forward node that has it (others take their first).
 GradientReport check_gradients(const GradientCase& test, const OpDef& op, int recipe);
 
-// Loss and all gradients, as bytes, with some passes turned off.
-std::vector<std::byte> gradient_bytes(const GradientCase& test, const std::vector<std::string>& disabled_passes);
+// Loss and all gradients, as bytes, with some passes turned off; `rewrite` may change the graph before it is differentiated.
+std::vector<std::byte> gradient_bytes(const GradientCase& test, const std::vector<std::string>& disabled_passes,
+                                      Graph (*rewrite)(Graph) = nullptr);
 
 // The cases, one list a file.
 std::vector<GradientCase> layer_cases();

@@ -5,6 +5,7 @@
 
 #include "conformance/gradient_check.h"
 #include "ops/ops.h"
+#include "passes/fuse_relu.h"
 
 namespace snug::conformance {
 
@@ -67,6 +68,10 @@ TEST_P(Passes, InPlaceAndSharingDoNotChangeABit) {
   EXPECT_EQ(gradient_bytes(GetParam(), {"share_bytes"}), plain);
   EXPECT_EQ(gradient_bytes(GetParam(), {"accumulate_in_place"}), plain);
   EXPECT_EQ(gradient_bytes(GetParam(), {"eliminate_dead_nodes"}), plain);
+}
+
+TEST_P(Passes, FusingReluDoesNotChangeABit) {
+  EXPECT_EQ(gradient_bytes(GetParam(), {}, fuse_relu), gradient_bytes(GetParam(), {}));
 }
 
 std::string name_of_case(const testing::TestParamInfo<GradientCase>& test) { return test.param.name; }

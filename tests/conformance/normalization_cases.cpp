@@ -36,6 +36,14 @@ std::vector<GradientCase> normalization_cases() {
                                          {{"group_size", std::int64_t{3}}, {"epsilon", 1e-5}})
                                       .front());
            }},
+      {.name = "batch_norm_relu_of_partial_groups",
+       .build =
+           [](GraphBuilder& b) {
+             const ValueId x = operand(b, "x", {5, 3, 2, 2});
+             weighted_sum_loss(b, b.add("add", b.relu("relu", b.batch_norm("bn", x, {.group_size = 2})), x));
+           },
+       .batch = 5,
+       .valid = 3},
       {.name = "group_norm",
        .build =
            [](GraphBuilder& b) {

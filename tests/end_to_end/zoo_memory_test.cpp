@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/cpu/cpu.h"
 #include "backends/reference/reference.h"
 #include "base/philox.h"
 #include "frontend/zoo.h"
@@ -19,9 +20,11 @@ namespace {
 struct ZooCase {
   std::string model;
   std::int64_t image_size;  // smaller than the model's own where that takes the reference kernels minutes
+  Backend (*make_backend)(int threads);
+  std::string backend;
 };
 
-void PrintTo(const ZooCase& test, std::ostream* out) { *out << test.model; }
+void PrintTo(const ZooCase& test, std::ostream* out) { *out << test.model << " on " << test.backend; }
 
 // SNUG_FULL_SIZE=1 runs every model at its own image size.
 std::int64_t image_size(const ZooCase& test) { return std::getenv("SNUG_FULL_SIZE") != nullptr ? 0 : test.image_size; }
@@ -49,7 +52,7 @@ class Zoo : public testing::TestWithParam<ZooCase> {};
 
 TEST_P(Zoo, PlannedPeakIsTheMeasuredPeakAtThreeBatchSizes) {
   for (const std::int64_t batch : {1, 2, 3}) {
-    const Backend backend = backends::reference_backend(2);
+    const Backend backend = GetParam().make_backend(2);
     train::Session session(plan_for(GetParam(), batch, Bytes(0), backend), backend, 1);
     session.set_learning_rate(1e-3);
     const Batch examples = noise_batch(session.plan(), batch);
@@ -64,7 +67,7 @@ TEST_P(Zoo, PlannedPeakIsTheMeasuredPeakAtThreeBatchSizes) {
 
 // Loss and every state after two steps and an evaluation.
 std::vector<double> outcome(const ZooCase& test, Bytes red_zone) {
-  const Backend backend = backends::reference_backend(2);
+  const Backend backend = test.make_backend(2);
   train::Session session(plan_for(test, 2, red_zone, backend), backend, 1);
   session.set_learning_rate(1e-3);
   const Batch examples = noise_batch(session.plan(), 2);
@@ -86,16 +89,29 @@ TEST_P(Zoo, CheckingModeDoesNotChangeABit) {
 }
 
 std::string name_of_case(const testing::TestParamInfo<ZooCase>& test) {
-  std::string name = test.param.model;
+  std::string name = test.param.model + "_on_" + test.param.backend;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryModel, Zoo,
-                         testing::Values(ZooCase{"wrn-28-2", 16}, ZooCase{"wrn-10-1", 32}, ZooCase{"preresnet-20", 32},
-                                         ZooCase{"preresnet-29", 16}, ZooCase{"resnet-18", 64}, ZooCase{"resnet-50", 64},
-                                         ZooCase{"vgg-16", 32}, ZooCase{"small-cnn", 32}),
-                         name_of_case);
+std::vector<ZooCase> cases() {
+  std::vector<ZooCase> result;
+  const auto add = [&](const std::string& model, std::int64_t reference_size, std::int64_t cpu_size) {
+    result.push_back({model, reference_size, backends::reference_backend, "reference"});
+    result.push_back({model, cpu_size, backends::cpu_backend, "cpu"});
+  };
+  add("wrn-28-2", 16, 32);
+  add("wrn-10-1", 32, 32);
+  add("preresnet-20", 32, 32);
+  add("preresnet-29", 16, 32);
+  add("resnet-18", 64, 224);
+  add("resnet-50", 64, 224);
+  add("vgg-16", 32, 64);
+  add("small-cnn", 32, 32);
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryModel, Zoo, testing::ValuesIn(cases()), name_of_case);
 
 }  // namespace
 

@@ -91,6 +91,7 @@ void run_apply(const Call& call) {
   const View<const T> bias = call.input<T>(4);
   const View<T> y = pixel_view_of<T>(call.outputs[0]);
   const auto g = BatchNormGeometry::from(call.input_shape(0), call.attributes);
+  const bool with_relu = ops::batch_norm_with_relu(call.attributes);
   const std::int64_t blocks = ChannelBlock::count(g.channels);
 #pragma omp parallel for collapse(2) num_threads(call.threads)
   for (std::int64_t n = 0; n < g.batch; ++n) {
@@ -100,7 +101,8 @@ void run_apply(const Call& call) {
       for (std::int64_t p = 0; p < g.pixels; ++p) {
         for (std::int64_t i = 0; i < block.size; ++i) {
           const std::int64_t c = block.first + i;
-          y(n, c, p) = static_cast<T>(of_block.normalised(i, x(n, c, p)) * weight(c) + bias(c));
+          const T value = static_cast<T>(of_block.normalised(i, x(n, c, p)) * weight(c) + bias(c));
+          y(n, c, p) = with_relu && !(value > 0) ? T{0} : value;
         }
       }
     }
@@ -142,11 +144,28 @@ void run_running(const Call& call) {
   });
 }
 
+// The gradient of a fused ReLU's output as it reaches batch norm: it passes where `apply` gave a positive number.
+template <typename T>
+struct ThroughRelu {
+  bool with_relu;
+  View<const T> weight, bias;  // read only with a ReLU
+
+  ThroughRelu(const Call& call, std::size_t weight_input, std::size_t bias_input)
+      : with_relu(ops::batch_norm_with_relu(call.attributes)),
+        weight(call.input<T>(with_relu ? weight_input : 0)),
+        bias(call.input<T>(with_relu ? bias_input : 0)) {}
+
+  double operator()(double dy, double normalised, std::int64_t c) const {
+    return !with_relu || static_cast<T>(normalised * weight(c) + bias(c)) > 0 ? dy : 0.0;
+  }
+};
+
 template <typename T>
 void run_grad_reduce(const Call& call) {
   const View<const T> dy = call.input_pixels<T>(0);
   const View<const T> x = call.input_pixels<T>(1);
   const auto statistics = statistics_of<T>(call, 2, 3);
+  const ThroughRelu<T> through_relu(call, 4, 5);
   const View<T> weight_sums = call.output<T>(0);
   const View<T> bias_sums = call.output<T>(1);
   const auto g = BatchNormGeometry::from(call.input_shape(1), call.attributes);
@@ -160,9 +179,13 @@ void run_grad_reduce(const Call& call) {
       const std::int64_t end = std::min(g.batch, begin + g.group_size);
       BlockSums for_weight;
       BlockSums for_bias;
-      for_weight.add(block, begin, end, g.pixels,
-                     [&](auto n, auto c, auto p) { return dy(n, c, p) * of_block.normalised(c - block.first, x(n, c, p)); });
-      for_bias.add(block, begin, end, g.pixels, [&](auto n, auto c, auto p) { return dy(n, c, p); });
+      for_weight.add(block, begin, end, g.pixels, [&](auto n, auto c, auto p) {
+        const double normalised = of_block.normalised(c - block.first, x(n, c, p));
+        return through_relu(dy(n, c, p), normalised, c) * normalised;
+      });
+      for_bias.add(block, begin, end, g.pixels, [&](auto n, auto c, auto p) {
+        return through_relu(dy(n, c, p), of_block.normalised(c - block.first, x(n, c, p)), c);
+      });
       for (std::int64_t i = 0; i < block.size; ++i) {
         weight_sums(group, block.first + i) = static_cast<T>(for_weight.sums[i]);
         bias_sums(group, block.first + i) = static_cast<T>(for_bias.sums[i]);
@@ -182,6 +205,7 @@ void run_grad_input(const Call& call) {
   const View<const T> weight_sums = call.input<T>(5);
   const View<const T> bias_sums = call.input<T>(6);
   const auto valid_examples = static_cast<std::int64_t>(call.scalars(7).valid_examples);
+  const ThroughRelu<T> through_relu(call, 4, 8);
   const Result<T> dx = call.result<T>();
   const View<T> dx_pixels = pixel_view_of<T>(call.outputs[0]);
   const auto g = BatchNormGeometry::from(call.input_shape(1), call.attributes);
@@ -204,7 +228,8 @@ void run_grad_input(const Call& call) {
       for (std::int64_t p = 0; p < g.pixels; ++p) {
         for (std::int64_t i = 0; i < block.size; ++i) {
           const std::int64_t c = block.first + i;
-          const double centred = dy(n, c, p) - mean_dy[i] - of_block.normalised(i, x(n, c, p)) * mean_product[i];
+          const double normalised = of_block.normalised(i, x(n, c, p));
+          const double centred = through_relu(dy(n, c, p), normalised, c) - mean_dy[i] - normalised * mean_product[i];
           dx.set(dx_pixels.offset(n, c, p), n < valid_examples ? scale[i] * centred : 0.0);
         }
       }

@@ -108,7 +108,7 @@ enum class Element : std::uint8_t { real, scalars, labels, image_bytes, bits, ar
 
 // The operands of a kernel in order; those not listed are real.
 struct Signature {
-  std::array<Element, 9> inputs{};
+  std::array<Element, 10> inputs{};
   std::array<Element, 3> outputs{};
 };
 

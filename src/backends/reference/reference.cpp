@@ -51,7 +51,7 @@ Backend reference_backend(int threads) {
                       &reference::init_normal,
                       &reference::init_uniform},
           .threads = threads,
-          .device = host_device()};
+          .device = host_device(threads)};
 }
 
 }  // namespace snug::backends

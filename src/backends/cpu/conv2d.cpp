@@ -1,0 +1,277 @@
+#include "backends/cpu/conv2d.h"
+
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/simd.h"
+#include "base/error.h"
+#include "ops/conv2d.h"
+
+// oneDNN's direct convolutions read activations channels-last and weights in blocked layouts of their own: one for forward and
+// the weight gradient, another for the data gradient. Where a weight lies in another layout than the primitive wants, it is
+// copied into the workspace first.
+
+namespace snug::backends::cpu {
+
+namespace {
+
+using ops::Conv2dGeometry;
+
+struct Convolution {
+  Conv2dGeometry geometry;
+  dnnl::memory::desc input, weight, output;  // weight: as the value lies in memory
+  dnnl::memory::desc wanted_weight;          // what the primitive is asked for: the value's own blocked layout, or any
+  dnnl::memory::dims strides, dilations, padding;
+
+  Convolution(const Type& x, const Type& w, const Type& y, const Attributes& attributes)
+      : geometry(Conv2dGeometry::from(x.shape, w.shape, attributes)),
+        input(descriptor(x)),
+        weight(descriptor(w, geometry.groups)),
+        output(descriptor(y)),
+        wanted_weight(w.layout.kind == Layout::Kind::opaque
+                          ? weight
+                          : dnnl::memory::desc(weight.dims(), weight.data_type(), dnnl::memory::format_tag::any)),
+        strides{geometry.stride_height, geometry.stride_width},
+        dilations{geometry.dilation_height - 1, geometry.dilation_width - 1},  // oneDNN counts the gaps
+        padding{geometry.padding_height, geometry.padding_width} {}
+
+  // Rows that the last window does not reach are padding taken away.
+  dnnl::memory::dims rear_padding() const {
+    const auto rear = [](std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t front,
+                         std::int64_t dilation) { return (out - 1) * stride + dilation * (kernel - 1) + 1 - in - front; };
+    const Conv2dGeometry& g = geometry;
+    return {rear(g.in_height, g.out_height, g.kernel_height, g.stride_height, g.padding_height, g.dilation_height),
+            rear(g.in_width, g.out_width, g.kernel_width, g.stride_width, g.padding_width, g.dilation_width)};
+  }
+
+  dnnl::convolution_forward::primitive_desc forward(const dnnl::memory::desc& weights,
+                                                    const dnnl::memory::desc* bias = nullptr) const {
+    constexpr auto kKind = dnnl::prop_kind::forward_training;
+    constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+    if (bias != nullptr) {
+      return {{kKind, kAlgorithm, input, weights, *bias, output, strides, dilations, padding, rear_padding()},
+              booked_scratchpad(),
+              engine()};
+    }
+    return {
+        {kKind, kAlgorithm, input, weights, output, strides, dilations, padding, rear_padding()}, booked_scratchpad(), engine()};
+  }
+
+  dnnl::memory::desc any_weight() const { return {weight.dims(), weight.data_type(), dnnl::memory::format_tag::any}; }
+
+  dnnl::convolution_backward_data::primitive_desc backward_data() const {
+    return {{dnnl::algorithm::convolution_direct, input, any_weight(), output, strides, dilations, padding, rear_padding()},
+            booked_scratchpad(),
+            engine(),
+            forward(any_weight())};
+  }
+
+  dnnl::convolution_backward_weights::primitive_desc backward_weights(const dnnl::memory::desc& weights) const {
+    return {{dnnl::algorithm::convolution_direct, input, weights, output, strides, dilations, padding, rear_padding()},
+            booked_scratchpad(),
+            engine(),
+            forward(any_weight())};
+  }
+};
+
+// Turns oneDNN's exceptions, and values it cannot take, into refusals.
+template <typename Accepting>
+KernelMatch accept_if_possible(const KernelQuery& query, const Accepting& accepting) {
+  for (const auto& types : {query.inputs, query.outputs}) {
+    for (const Type& type : types) {
+      if (auto reason = objection(type)) return Refuse{*reason};
+    }
+  }
+  try {
+    return accepting();
+  } catch (const dnnl::error& error) {
+    return Refuse{fmt::format("oneDNN: {}", error.message)};
+  }
+}
+
+// ---- forward
+
+struct Forward {
+  Convolution conv;
+  dnnl::convolution_forward::primitive_desc description;
+  bool has_bias;
+
+  Forward(std::span<const Type> inputs, const Type& output, const Attributes& attributes)
+      : conv(inputs[0], inputs[1], output, attributes), has_bias(inputs.size() == 3) {
+    if (has_bias) {
+      const dnnl::memory::desc bias = descriptor(inputs[2]);
+      description = conv.forward(conv.wanted_weight, &bias);
+    } else {
+      description = conv.forward(conv.wanted_weight);
+    }
+  }
+  bool copies_weight() const { return description.weights_desc() != conv.weight; }
+};
+
+Bytes forward_workspace(const Forward& forward) {
+  WorkspaceCutter cutter;
+  if (forward.copies_weight()) cutter.cut(size_of(forward.description.weights_desc()));
+  cutter.cut(size_of(forward.description.scratchpad_desc()));
+  return cutter.used();
+}
+
+KernelMatch match_forward(const KernelQuery& query) {
+  return accept_if_possible(query, [&]() -> KernelMatch {
+    return Accept{.workspace = forward_workspace(Forward(query.inputs, query.outputs[0], query.attributes))};
+  });
+}
+
+std::vector<Type> types_of(std::span<const Operand> operands) {
+  std::vector<Type> types;
+  for (const Operand& operand : operands) types.push_back(operand.type);
+  return types;
+}
+
+std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
+  const Forward forward(types_of(arguments.inputs), arguments.outputs[0].type, arguments.attributes);
+  const auto& description = forward.description;
+  auto chain = std::make_unique<PrimitiveChain>();
+  WorkspaceCutter cutter(arguments.workspace.data());
+  dnnl::memory weight = memory_at(forward.conv.weight, arguments.inputs[1].data);
+  if (forward.copies_weight()) {
+    const dnnl::memory packed = memory_at(description.weights_desc(), cutter.cut(size_of(description.weights_desc())));
+    chain->add_reorder(weight, packed);
+    weight = packed;
+  }
+  std::vector<std::pair<int, dnnl::memory>> list{
+      {DNNL_ARG_SRC, memory_at(forward.conv.input, arguments.inputs[0].data)},
+      {DNNL_ARG_WEIGHTS, weight},
+      {DNNL_ARG_DST, memory_at(forward.conv.output, arguments.outputs[0].data)},
+      {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), cutter.cut(size_of(description.scratchpad_desc())))}};
+  if (forward.has_bias)
+    list.emplace_back(DNNL_ARG_BIAS, memory_at(descriptor(arguments.inputs[2].type), arguments.inputs[2].data));
+  chain->add(dnnl::convolution_forward(description), list);
+  return chain;
+}
+
+// ---- data gradient: (dy, w) -> dx
+
+struct DataGradient {
+  Convolution conv;
+  dnnl::convolution_backward_data::primitive_desc description;
+
+  DataGradient(const Type& dy, const Type& w, const Type& dx, const Attributes& attributes)
+      : conv(dx, w, dy, attributes), description(conv.backward_data()) {}
+  bool copies_weight() const { return description.weights_desc() != conv.weight; }
+};
+
+Bytes data_workspace(const DataGradient& gradient) {
+  WorkspaceCutter cutter;
+  if (gradient.copies_weight()) cutter.cut(size_of(gradient.description.weights_desc()));
+  cutter.cut(size_of(gradient.description.scratchpad_desc()));
+  return cutter.used();
+}
+
+KernelMatch match_grad_input(const KernelQuery& query) {
+  if (accumulates(query.attributes)) return Refuse{"oneDNN's data gradient cannot add to its output"};
+  return accept_if_possible(query, [&]() -> KernelMatch {
+    return Accept{.workspace =
+                      data_workspace(DataGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes))};
+  });
+}
+
+std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
+  const DataGradient gradient(arguments.inputs[0].type, arguments.inputs[1].type, arguments.outputs[0].type,
+                              arguments.attributes);
+  const auto& description = gradient.description;
+  auto chain = std::make_unique<PrimitiveChain>();
+  WorkspaceCutter cutter(arguments.workspace.data());
+  dnnl::memory weight = memory_at(gradient.conv.weight, arguments.inputs[1].data);
+  if (gradient.copies_weight()) {
+    const dnnl::memory packed = memory_at(description.weights_desc(), cutter.cut(size_of(description.weights_desc())));
+    chain->add_reorder(weight, packed);
+    weight = packed;
+  }
+  chain->add(
+      dnnl::convolution_backward_data(description),
+      {{DNNL_ARG_DIFF_DST, memory_at(gradient.conv.output, arguments.inputs[0].data)},
+       {DNNL_ARG_WEIGHTS, weight},
+       {DNNL_ARG_DIFF_SRC, memory_at(gradient.conv.input, arguments.outputs[0].data)},
+       {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), cutter.cut(size_of(description.scratchpad_desc())))}});
+  return chain;
+}
+
+// ---- weight gradient: (dy, x, sum?) -> dw
+
+struct WeightGradient {
+  Convolution conv;
+  dnnl::convolution_backward_weights::primitive_desc description;
+  bool adds;
+
+  WeightGradient(const Type& dy, const Type& x, const Type& dw, const Attributes& attributes)
+      : conv(x, dw, dy, attributes), description(conv.backward_weights(conv.wanted_weight)), adds(accumulates(attributes)) {}
+  // The primitive overwrites its output, so a sum, or another layout, goes through a fresh gradient in the workspace.
+  bool in_place() const { return !adds && !changes_layout(); }
+  bool changes_layout() const { return description.diff_weights_desc() != conv.weight; }
+};
+
+Bytes weight_workspace(const WeightGradient& gradient) {
+  WorkspaceCutter cutter;
+  if (!gradient.in_place()) cutter.cut(size_of(gradient.description.diff_weights_desc()));
+  cutter.cut(size_of(gradient.description.scratchpad_desc()));
+  return cutter.used();
+}
+
+KernelMatch match_grad_weight(const KernelQuery& query) {
+  return accept_if_possible(query, [&]() -> KernelMatch {
+    return Accept{.workspace =
+                      weight_workspace(WeightGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes))};
+  });
+}
+
+std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) {
+  const WeightGradient gradient(arguments.inputs[0].type, arguments.inputs[1].type, arguments.outputs[0].type,
+                                arguments.attributes);
+  const auto& description = gradient.description;
+  auto chain = std::make_unique<PrimitiveChain>();
+  WorkspaceCutter cutter(arguments.workspace.data());
+  const Operand& output = arguments.outputs[0];
+  std::byte* fresh = gradient.in_place() ? output.data : cutter.cut(size_of(description.diff_weights_desc()));
+  const dnnl::memory fresh_gradient = memory_at(description.diff_weights_desc(), fresh);
+  chain->add(
+      dnnl::convolution_backward_weights(description),
+      {{DNNL_ARG_DIFF_DST, memory_at(gradient.conv.output, arguments.inputs[0].data)},
+       {DNNL_ARG_SRC, memory_at(gradient.conv.input, arguments.inputs[1].data)},
+       {DNNL_ARG_DIFF_WEIGHTS, fresh_gradient},
+       {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), cutter.cut(size_of(description.scratchpad_desc())))}});
+  if (gradient.in_place()) return chain;
+  const std::byte* sum = gradient.adds ? arguments.inputs[2].data : nullptr;
+  if (gradient.changes_layout()) {
+    if (gradient.adds && sum != output.data) chain->add_action(copy_bytes(sum, output.data, output.type.bytes()));
+    chain->add_reorder(fresh_gradient, memory_at(gradient.conv.weight, output.data), gradient.adds);
+  } else {
+    chain->add_action(
+        add_floats(sum, fresh, output.data, size_of(description.diff_weights_desc()).count() / 4, arguments.threads));
+  }
+  return chain;
+}
+
+}  // namespace
+
+constinit const KernelDef onednn_conv2d{.name = "onednn_conv2d", .op = "conv2d", .match = match_forward, .bind = bind_forward};
+constinit const KernelDef onednn_conv2d_grad_input{
+    .name = "onednn_conv2d_grad_input", .op = "conv2d_grad_input", .match = match_grad_input, .bind = bind_grad_input};
+constinit const KernelDef onednn_conv2d_grad_weight{
+    .name = "onednn_conv2d_grad_weight", .op = "conv2d_grad_weight", .match = match_grad_weight, .bind = bind_grad_weight};
+
+std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
+  if (objection(query.inputs[0]) || objection(query.inputs[1])) return std::nullopt;
+  try {
+    const Convolution conv(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
+    if (conv.geometry.groups != 1) return std::nullopt;
+    const dnnl::memory::desc wanted = conv.backward_weights(conv.any_weight()).diff_weights_desc();
+    const auto layout = named_layout(wanted);
+    if (!layout) return std::nullopt;
+    // A forward primitive that falls back to a general matrix product in this layout would cost more than the copy.
+    const std::string_view implementation = conv.forward(wanted).impl_info_str();
+    if (!implementation.starts_with("jit") && !implementation.starts_with("brg")) return std::nullopt;
+    return layout;
+  } catch (const dnnl::error&) {
+    return std::nullopt;  // oneDNN has no such convolution; another kernel will take the plain layout
+  }
+}
+
+}  // namespace snug::backends::cpu

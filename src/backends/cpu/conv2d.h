@@ -1,0 +1,17 @@
+// Convolution by oneDNN.
+#pragma once
+
+#include <optional>
+
+#include "ir/kernel.h"
+
+namespace snug::backends::cpu {
+
+extern const KernelDef onednn_conv2d;
+extern const KernelDef onednn_conv2d_grad_input;
+extern const KernelDef onednn_conv2d_grad_weight;
+
+// The layout in which the weight gradient comes out, when the forward pass can read it too: then neither needs a copy.
+std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query);
+
+}  // namespace snug::backends::cpu

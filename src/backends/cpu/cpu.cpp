@@ -1,0 +1,43 @@
+#include "backends/cpu/cpu.h"
+
+#include "backends/cpu/conv2d.h"
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/simd.h"
+#include "backends/host_device.h"
+#include "backends/reference/reference.h"
+
+namespace snug::backends {
+
+Backend cpu_backend(int threads) {
+  Backend backend{.name = "cpu",
+                  .kernels = {&cpu::onednn_conv2d,
+                              &cpu::onednn_conv2d_grad_input,
+                              &cpu::onednn_conv2d_grad_weight,
+                              &cpu::onednn_linear,
+                              &cpu::onednn_linear_grad_input,
+                              &cpu::onednn_linear_grad_weight,
+                              &cpu::simd_batch_norm_statistics,
+                              &cpu::simd_batch_norm_apply,
+                              &cpu::simd_batch_norm_grad_reduce,
+                              &cpu::simd_batch_norm_grad_input,
+                              &cpu::simd_add,
+                              &cpu::simd_relu,
+                              &cpu::simd_relu_grad,
+                              &cpu::simd_sgd,
+                              &cpu::simd_shortcut,
+                              &cpu::simd_shortcut_grad,
+                              &cpu::simd_max_pool,
+                              &cpu::simd_max_pool_argmax,
+                              &cpu::simd_max_pool_grad_argmax,
+                              &cpu::simd_fill,
+                              &cpu::onednn_init_normal,
+                              &cpu::onednn_init_uniform},
+                  .threads = threads,
+                  .device = host_device(threads),
+                  .preferred_weight_layout = cpu::preferred_conv2d_weight_layout,
+                  .relayout = cpu::relayout};
+  for (const KernelDef* kernel : reference_backend(threads).kernels) backend.kernels.push_back(kernel);
+  return backend;
+}
+
+}  // namespace snug::backends

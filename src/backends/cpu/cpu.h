@@ -1,0 +1,10 @@
+// The CPU at full speed: oneDNN for convolutions and matrix products, own vectorised kernels for the rest, the reference last.
+#pragma once
+
+#include "ir/kernel.h"
+
+namespace snug::backends {
+
+Backend cpu_backend(int threads);
+
+}  // namespace snug::backends

@@ -1,0 +1,73 @@
+#include <algorithm>
+
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/simd.h"
+#include "ir/scalars.h"
+#include "ops/random_draws.h"
+
+// Initial values of states that lie in one of oneDNN's layouts: drawn in logical order into the workspace, then copied over.
+
+namespace snug::backends::cpu {
+
+namespace {
+
+KernelMatch match_fill(const KernelQuery& query) {
+  if (query.outputs[0].dtype != DType::f32) return Refuse{to_string(query.outputs[0]) + " is not f32"};
+  return Accept{};
+}
+
+std::unique_ptr<BoundKernel> bind_fill(const KernelArguments& arguments) {
+  return make_bound([out = floats(arguments.outputs[0]), count = arguments.outputs[0].type.bytes().count() / 4,
+                     value = static_cast<float>(arguments.attributes.real("value"))] { std::fill_n(out, count, value); });
+}
+
+Type in_logical_order(Type type) {
+  type.layout = Layout::row_major();
+  return type;
+}
+
+KernelMatch match_random(const KernelQuery& query) {
+  const Type& type = query.outputs[0];
+  if (auto reason = objection(type)) return Refuse{*reason};
+  if (type.layout.kind != Layout::Kind::opaque) return Refuse{to_string(type) + " has a plain layout"};
+  return Accept{.workspace = in_logical_order(type).bytes()};
+}
+
+using Draw = double (*)(std::uint64_t seed, std::uint64_t key, std::uint64_t element);
+
+std::unique_ptr<BoundKernel> bind_random(const KernelArguments& arguments, Draw draw, double spread) {
+  const Type& type = arguments.outputs[0].type;
+  auto chain = std::make_unique<PrimitiveChain>();
+  chain->add_action(
+      make_bound([drawn = reinterpret_cast<float*>(arguments.workspace.data()), count = type.elements(), draw, spread,
+                  key = static_cast<std::uint64_t>(arguments.attributes.integer("key")),
+                  scalars = reinterpret_cast<const Scalars*>(arguments.inputs[1].data), threads = arguments.threads] {
+        for_each_part(count, threads, 16, [&](int, Range part) {
+          for (std::int64_t i = part.begin; i < part.end; ++i) {
+            drawn[i] = static_cast<float>(draw(scalars->seed, key, static_cast<std::uint64_t>(i)) * spread);
+          }
+        });
+      }));
+  chain->add_reorder(memory_at(descriptor(in_logical_order(type)), arguments.workspace.data()),
+                     memory_at(descriptor(type), arguments.outputs[0].data));
+  return chain;
+}
+
+std::unique_ptr<BoundKernel> bind_normal(const KernelArguments& arguments) {
+  return bind_random(arguments, ops::draw_init_normal, arguments.attributes.real("std"));
+}
+
+std::unique_ptr<BoundKernel> bind_uniform(const KernelArguments& arguments) {
+  return bind_random(arguments, ops::draw_init_uniform, arguments.attributes.real("bound"));
+}
+
+}  // namespace
+
+constinit const KernelDef simd_fill{.name = "simd_fill", .op = "fill", .match = match_fill, .bind = bind_fill};
+constinit const KernelDef onednn_init_normal{
+    .name = "onednn_init_normal", .op = "init_normal", .match = match_random, .bind = bind_normal};
+constinit const KernelDef onednn_init_uniform{
+    .name = "onednn_init_uniform", .op = "init_uniform", .match = match_random, .bind = bind_uniform};
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,120 @@
+#include "backends/cpu/onednn.h"
+
+#include <array>
+
+#include "base/error.h"
+
+namespace snug::backends::cpu {
+
+namespace {
+
+using Tag = dnnl::memory::format_tag;
+
+struct NamedTag {
+  std::string_view name;
+  Tag tag;
+};
+
+// The blocked weight layouts of oneDNN's direct convolutions that states may be kept in.
+constexpr std::array<NamedTag, 4> kNamedTags{
+    {{"ABcd16b16a", Tag::ABcd16b16a}, {"Acdb16a", Tag::Acdb16a}, {"ABcd8b8a", Tag::ABcd8b8a}, {"Acdb8a", Tag::Acdb8a}}};
+
+}  // namespace
+
+const dnnl::engine& engine() {
+  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  return instance;
+}
+
+const dnnl::stream& stream() {
+  static const dnnl::stream instance(engine());
+  return instance;
+}
+
+dnnl::primitive_attr booked_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+dnnl::memory::desc descriptor(const Type& type, std::int64_t groups) {
+  const dnnl::memory::dims dims(type.shape.dims().begin(), type.shape.dims().end());
+  if (type.layout.kind == Layout::Kind::opaque) {
+    for (const NamedTag& named : kNamedTags) {
+      if (named.name == type.layout.opaque_name) return {dims, dnnl::memory::data_type::f32, named.tag};
+    }
+    throw InternalError(fmt::format("oneDNN knows no layout '{}'", type.layout.opaque_name));
+  }
+  const auto element_strides = strides_of(type);
+  dnnl::memory::dims strides(element_strides.begin(), element_strides.begin() + static_cast<std::ptrdiff_t>(dims.size()));
+  if (groups == 1) return {dims, dnnl::memory::data_type::f32, strides};
+  dnnl::memory::dims grouped_dims{groups, dims[0] / groups};
+  grouped_dims.insert(grouped_dims.end(), dims.begin() + 1, dims.end());
+  dnnl::memory::dims grouped_strides{strides[0] * (dims[0] / groups)};
+  grouped_strides.insert(grouped_strides.end(), strides.begin(), strides.end());
+  return {grouped_dims, dnnl::memory::data_type::f32, grouped_strides};
+}
+
+std::optional<Layout> named_layout(const dnnl::memory::desc& descriptor) {
+  for (const NamedTag& named : kNamedTags) {
+    if (dnnl::memory::desc(descriptor.dims(), descriptor.data_type(), named.tag) == descriptor) {
+      return Layout{.kind = Layout::Kind::opaque, .opaque_name = std::string(named.name), .opaque_bytes = size_of(descriptor)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> objection(const Type& type) {
+  if (type.dtype != DType::f32) return fmt::format("{} is not f32", to_string(type));
+  if (type.storage.kind != Storage::Kind::dense) return fmt::format("{} is not dense", to_string(type));
+  return std::nullopt;
+}
+
+Bytes size_of(const dnnl::memory::desc& descriptor) { return Bytes(static_cast<std::int64_t>(descriptor.get_size())); }
+
+void PrimitiveChain::add(const dnnl::primitive& primitive, const std::vector<std::pair<int, dnnl::memory>>& arguments) {
+  Step step{.primitive = primitive, .arguments = {}, .action = nullptr};
+  for (const auto& [argument, memory] : arguments) {
+    memories_.push_back(memory);
+    step.arguments.push_back({argument, memory.get()});
+  }
+  steps_.push_back(std::move(step));
+}
+
+void PrimitiveChain::add_reorder(const dnnl::memory& from, const dnnl::memory& to, bool add_to_target) {
+  dnnl::primitive_attr attributes = booked_scratchpad();
+  if (add_to_target) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0F);
+    attributes.set_post_ops(sum);
+  }
+  const dnnl::reorder::primitive_desc description(from, to, attributes);
+  SNUG_CHECK(description.scratchpad_desc().get_size() == 0, "a reorder of weights wants scratch that nobody booked");
+  add(dnnl::reorder(description), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+void PrimitiveChain::add_action(std::unique_ptr<BoundKernel> action) {
+  steps_.push_back({.primitive = {}, .arguments = {}, .action = std::move(action)});
+}
+
+void PrimitiveChain::run() {
+  for (const Step& step : steps_) {
+    if (step.action != nullptr) {
+      step.action->run();
+      continue;
+    }
+    // The C function takes the argument list as it is; the C++ one builds a new one at every call.
+    const dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), stream().get(),
+                                                        static_cast<int>(step.arguments.size()), step.arguments.data());
+    SNUG_CHECK(status == dnnl_success, "dnnl_primitive_execute failed with status {}", static_cast<int>(status));
+  }
+}
+
+void relayout(const Type& from, const std::byte* source, const Type& to, std::byte* target) {
+  // oneDNN's memory objects are not const-correct; a reorder only reads its source.
+  const dnnl::memory input = memory_at(descriptor(from), const_cast<std::byte*>(source));
+  const dnnl::memory output = memory_at(descriptor(to), target);
+  dnnl::reorder(input, output).execute(stream(), const_cast<dnnl::memory&>(input), const_cast<dnnl::memory&>(output));
+}
+
+}  // namespace snug::backends::cpu

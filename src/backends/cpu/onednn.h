@@ -1,0 +1,73 @@
+// What every oneDNN kernel needs: the engine, descriptors of our types, and a chain of primitives as a bound kernel.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dnnl.hpp>
+
+#include "ir/kernel.h"
+
+namespace snug::backends::cpu {
+
+const dnnl::engine& engine();
+const dnnl::stream& stream();
+
+// Scratchpads are ours to book, never oneDNN's to allocate.
+dnnl::primitive_attr booked_scratchpad();
+
+// The descriptor of an f32 value in its layout; weights of grouped convolutions have the groups as a dimension of their own.
+dnnl::memory::desc descriptor(const Type& type, std::int64_t groups = 1);
+
+// Our name for a layout that oneDNN chose, when it is one that we can name again; nothing for plain or unknown ones.
+std::optional<Layout> named_layout(const dnnl::memory::desc& descriptor);
+
+// Why a value cannot be handed to oneDNN; nothing when it can.
+std::optional<std::string> objection(const Type& type);
+
+Bytes size_of(const dnnl::memory::desc& descriptor);
+
+// Cuts a workspace into aligned pieces, and counts what a workspace must hold.
+class WorkspaceCutter {
+ public:
+  explicit WorkspaceCutter(std::byte* begin = nullptr) : begin_(begin) {}
+  std::byte* cut(Bytes size) {
+    std::byte* piece = begin_ == nullptr ? nullptr : begin_ + used_.count();
+    used_ += round_up(size, kAlignment);
+    return piece;
+  }
+  Bytes used() const { return used_; }
+
+ private:
+  std::byte* begin_;
+  Bytes used_;
+};
+
+// Primitives that run one after the other, with memory objects and argument lists made once.
+class PrimitiveChain : public BoundKernel {
+ public:
+  void add(const dnnl::primitive& primitive, const std::vector<std::pair<int, dnnl::memory>>& arguments);
+  // A copy into another layout; with `add_to_target` the target's old contents are added, rounded as a separate addition would.
+  void add_reorder(const dnnl::memory& from, const dnnl::memory& to, bool add_to_target = false);
+  void add_action(std::unique_ptr<BoundKernel> action);
+  void run() override;
+
+ private:
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<dnnl_exec_arg_t> arguments;
+    std::unique_ptr<BoundKernel> action;  // instead of a primitive
+  };
+  std::vector<Step> steps_;
+  std::vector<dnnl::memory> memories_;  // what the arguments point to
+};
+
+inline dnnl::memory memory_at(const dnnl::memory::desc& descriptor, void* data) { return {descriptor, engine(), data}; }
+
+// Copies between layouts for snapshots and weights that come and go in logical order.
+void relayout(const Type& from, const std::byte* source, const Type& to, std::byte* target);
+
+}  // namespace snug::backends::cpu

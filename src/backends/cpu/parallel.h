@@ -1,0 +1,49 @@
+// Splitting work over threads so that the result depends on how many were asked for and on nothing else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ir/kernel.h"
+
+namespace snug::backends::cpu {
+
+struct Range {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
+// Part `index` of `parts` nearly equal ones, each but the last a multiple of `grain`.
+inline Range part_of(std::int64_t count, int index, int parts, std::int64_t grain = 1) {
+  const std::int64_t grains = (count + grain - 1) / grain;
+  const auto cut = [&](std::int64_t i) {
+    const std::int64_t at = grains * i / parts * grain;
+    return at < count ? at : count;
+  };
+  return {cut(index), cut(index + 1)};
+}
+
+// body(part, range) once for each of `threads` parts, whichever thread runs it.
+template <typename Body>
+void for_each_part(std::int64_t count, int threads, std::int64_t grain, const Body& body) {
+#pragma omp parallel for schedule(static, 1) num_threads(threads)
+  for (int part = 0; part < threads; ++part) body(part, part_of(count, part, threads, grain));
+}
+
+// A bound kernel made of a callable that holds all it needs.
+template <typename Body>
+std::unique_ptr<BoundKernel> make_bound(Body body) {
+  class Bound : public BoundKernel {
+   public:
+    explicit Bound(Body callable) : body_(std::move(callable)) {}
+    void run() override { body_(); }
+
+   private:
+    Body body_;
+  };
+  return std::make_unique<Bound>(std::move(body));
+}
+
+inline float* floats(const Operand& operand) { return reinterpret_cast<float*>(operand.data); }
+
+}  // namespace snug::backends::cpu

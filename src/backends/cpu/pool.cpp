@@ -1,0 +1,165 @@
+#include "ops/pool.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/simd.h"
+#include "backends/cpu/simd_loops.h"
+
+// Max pooling of channels-last values, all channels of a pixel at a time. oneDNN's keeps eight bits an output and gives no access
+// to them; ours keeps four, which is what a plan counts on.
+
+namespace snug::backends::cpu {
+
+namespace {
+
+using ops::PoolGeometry;
+
+constexpr std::int64_t kMostPixels = 256;  // of a window: their numbers fit eight bits
+
+std::optional<std::string> objection_to(const Type& type, std::initializer_list<DType> dtypes) {
+  if (std::find(dtypes.begin(), dtypes.end(), type.dtype) == dtypes.end()) return to_string(type) + " has another element type";
+  if (type.layout.kind != Layout::Kind::channels_last) return to_string(type) + " is not channels last";
+  return std::nullopt;
+}
+
+KernelMatch match_window(std::int64_t window, Bytes workspace = Bytes(0)) {
+  if (window > kMostPixels) return Refuse{"the window has more than 256 pixels"};
+  return Accept{.workspace = workspace};
+}
+
+std::int64_t window_of(const PoolGeometry& g) { return g.kernel_height * g.kernel_width; }
+
+// The window's pixels that are not padding, in order.
+std::int64_t pixels_of_window(const PoolGeometry& g, const float* image, std::int64_t out_h, std::int64_t out_w,
+                              std::array<simd::Pixel, kMostPixels>& pixels) {
+  std::int64_t count = 0;
+  for (std::int64_t kh = 0; kh < g.kernel_height; ++kh) {
+    const std::int64_t h = out_h * g.stride_height - g.padding_height + kh;
+    if (h < 0 || h >= g.in_height) continue;
+    for (std::int64_t kw = 0; kw < g.kernel_width; ++kw) {
+      const std::int64_t w = out_w * g.stride_width - g.padding_width + kw;
+      if (w < 0 || w >= g.in_width) continue;
+      pixels[static_cast<std::size_t>(count++)] = {image + (h * g.in_width + w) * g.channels,
+                                                   static_cast<std::int32_t>(kh * g.kernel_width + kw)};
+    }
+  }
+  return count;
+}
+
+// body(pixels, count, output pixel number) for every window of some rows of output pixels.
+template <typename Body>
+void for_each_window(const PoolGeometry& g, const float* x, Range rows, const Body& body) {
+  std::array<simd::Pixel, kMostPixels> pixels;
+  for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+    const float* image = x + row / g.out_height * g.in_height * g.in_width * g.channels;
+    for (std::int64_t w = 0; w < g.out_width; ++w) {
+      const std::int64_t count = pixels_of_window(g, image, row % g.out_height, w, pixels);
+      body(pixels.data(), count, row * g.out_width + w);
+    }
+  }
+}
+
+// ---- max_pool(x) -> y
+
+KernelMatch match_max_pool(const KernelQuery& query) {
+  if (auto reason = objection_to(query.inputs[0], {DType::f32})) return Refuse{*reason};
+  return match_window(window_of(PoolGeometry::from(query.inputs[0].shape, query.attributes)));
+}
+
+std::unique_ptr<BoundKernel> bind_max_pool(const KernelArguments& arguments) {
+  const auto g = PoolGeometry::from(arguments.inputs[0].type.shape, arguments.attributes);
+  return make_bound([g, x = floats(arguments.inputs[0]), y = floats(arguments.outputs[0]), threads = arguments.threads] {
+    for_each_part(g.batch * g.out_height, threads, 1, [&](int, Range rows) {
+      for_each_window(g, x, rows, [&](const simd::Pixel* pixels, std::int64_t count, std::int64_t at) {
+        simd::largest_pixel(pixels, count, g.channels, y + at * g.channels, nullptr);
+      });
+    });
+  });
+}
+
+// ---- max_pool_argmax(x) -> u4 or u8
+
+// A byte of two winners must not straddle two threads' pixels.
+std::optional<std::string> objection_to_packing(const Type& argmax) {
+  if (argmax.dtype == DType::u4 && argmax.shape[1] % 2 != 0) return "an odd number of channels splits bytes between pixels";
+  return std::nullopt;
+}
+
+Bytes winners_workspace(const PoolGeometry& g, int threads) { return Bytes(4 * ((g.channels + 15) / 16 * 16) * threads); }
+
+KernelMatch match_argmax(const KernelQuery& query) {
+  if (auto reason = objection_to(query.inputs[0], {DType::f32})) return Refuse{*reason};
+  if (auto reason = objection_to_packing(query.outputs[0])) return Refuse{*reason};
+  const auto g = PoolGeometry::from(query.inputs[0].shape, query.attributes);
+  return match_window(window_of(g), winners_workspace(g, query.threads));
+}
+
+std::unique_ptr<BoundKernel> bind_argmax(const KernelArguments& arguments) {
+  const auto g = PoolGeometry::from(arguments.inputs[0].type.shape, arguments.attributes);
+  return make_bound([g, x = floats(arguments.inputs[0]), packed = reinterpret_cast<std::uint8_t*>(arguments.outputs[0].data),
+                     nibbles = arguments.outputs[0].type.dtype == DType::u4, threads = arguments.threads,
+                     winners = reinterpret_cast<std::int32_t*>(arguments.workspace.data())] {
+    for_each_part(g.batch * g.out_height, threads, 1, [&](int part, Range rows) {
+      std::int32_t* winner = winners + winners_workspace(g, part).count() / 4;
+      for_each_window(g, x, rows, [&](const simd::Pixel* pixels, std::int64_t count, std::int64_t at) {
+        simd::largest_pixel(pixels, count, g.channels, nullptr, winner);
+        if (nibbles) {
+          std::uint8_t* out = packed + at * g.channels / 2;
+          for (std::int64_t c = 0; c < g.channels; c += 2) out[c / 2] = static_cast<std::uint8_t>(winner[c] | winner[c + 1] << 4);
+        } else {
+          for (std::int64_t c = 0; c < g.channels; ++c) packed[at * g.channels + c] = static_cast<std::uint8_t>(winner[c]);
+        }
+      });
+    });
+  });
+}
+
+// ---- max_pool_grad_argmax(dy, argmax, sum?) -> dx. Windows may overlap, so one thread adds up a whole image.
+
+KernelMatch match_grad_argmax(const KernelQuery& query) {
+  if (auto reason = objection_to(query.inputs[0], {DType::f32})) return Refuse{*reason};
+  if (auto reason = objection_to(query.inputs[1], {DType::u4, DType::u8})) return Refuse{*reason};
+  if (auto reason = objection_to_packing(query.inputs[1])) return Refuse{*reason};
+  if (accumulates(query.attributes))
+    return Refuse{"gradients of overlapping windows cannot be rounded before they are added to a sum"};
+  return Accept{};
+}
+
+std::unique_ptr<BoundKernel> bind_grad_argmax(const KernelArguments& arguments) {
+  const auto g = PoolGeometry::from(arguments.outputs[0].type.shape, arguments.attributes);
+  return make_bound(
+      [g, dy = floats(arguments.inputs[0]), packed = reinterpret_cast<const std::uint8_t*>(arguments.inputs[1].data),
+       nibbles = arguments.inputs[1].type.dtype == DType::u4, dx = floats(arguments.outputs[0]), threads = arguments.threads] {
+        const std::int64_t image = g.in_height * g.in_width * g.channels;
+        for_each_part(g.batch, threads, 1, [&](int, Range examples) {
+          std::fill(dx + examples.begin * image, dx + examples.end * image, 0.0F);
+          for (std::int64_t pixel = examples.begin * g.out_height * g.out_width;
+               pixel < examples.end * g.out_height * g.out_width; ++pixel) {
+            const std::int64_t n = pixel / (g.out_height * g.out_width);
+            const std::int64_t top = pixel / g.out_width % g.out_height * g.stride_height - g.padding_height;
+            const std::int64_t left = pixel % g.out_width * g.stride_width - g.padding_width;
+            for (std::int64_t c = 0; c < g.channels; ++c) {
+              const std::int64_t at = pixel * g.channels + c;
+              const std::int64_t winner = nibbles ? packed[at / 2] >> (at % 2 * 4) & 15 : packed[at];
+              const std::int64_t h = top + winner / g.kernel_width;
+              const std::int64_t w = left + winner % g.kernel_width;
+              dx[n * image + (h * g.in_width + w) * g.channels + c] += dy[at];
+            }
+          }
+        });
+      });
+}
+
+}  // namespace
+
+constinit const KernelDef simd_max_pool{
+    .name = "simd_max_pool", .op = "max_pool", .match = match_max_pool, .bind = bind_max_pool};
+constinit const KernelDef simd_max_pool_argmax{
+    .name = "simd_max_pool_argmax", .op = "max_pool_argmax", .match = match_argmax, .bind = bind_argmax};
+constinit const KernelDef simd_max_pool_grad_argmax{
+    .name = "simd_max_pool_grad_argmax", .op = "max_pool_grad_argmax", .match = match_grad_argmax, .bind = bind_grad_argmax};
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,40 @@
+// The CPU backend's own kernels, for what oneDNN does not do or would do with one pass over memory more.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ir/kernel.h"
+
+namespace snug::backends::cpu {
+
+extern const KernelDef simd_add;
+extern const KernelDef simd_relu;
+extern const KernelDef simd_relu_grad;
+extern const KernelDef simd_sgd;
+
+extern const KernelDef simd_batch_norm_statistics;
+extern const KernelDef simd_batch_norm_apply;
+extern const KernelDef simd_batch_norm_grad_reduce;
+extern const KernelDef simd_batch_norm_grad_input;
+
+extern const KernelDef simd_shortcut;
+extern const KernelDef simd_shortcut_grad;
+
+extern const KernelDef simd_max_pool;
+extern const KernelDef simd_max_pool_argmax;
+extern const KernelDef simd_max_pool_grad_argmax;
+
+extern const KernelDef simd_fill;
+extern const KernelDef onednn_init_normal;
+extern const KernelDef onednn_init_uniform;
+
+extern const KernelDef onednn_linear;
+extern const KernelDef onednn_linear_grad_input;
+extern const KernelDef onednn_linear_grad_weight;
+
+// Pieces of other kernels: out = a + b on all threads, and a plain copy.
+std::unique_ptr<BoundKernel> add_floats(const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count, int threads);
+std::unique_ptr<BoundKernel> copy_bytes(const std::byte* source, std::byte* target, Bytes size);
+
+}  // namespace snug::backends::cpu

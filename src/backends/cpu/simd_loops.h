@@ -1,0 +1,51 @@
+// Loops over floats, vectorised by Highway for whatever the machine has. One thread each; callers split the work.
+#pragma once
+
+#include <cstdint>
+
+namespace snug::backends::cpu::simd {
+
+void add(const float* a, const float* b, float* out, std::int64_t count);
+void relu(const float* x, float* y, std::int64_t count);
+// dx = addend + (y > 0 ? dy : 0); no addend when null.
+void relu_grad(const float* dy, const float* y, const float* addend, float* dx, std::int64_t count);
+
+struct SgdRule {
+  float learning_rate, momentum, weight_decay;
+  float gradient_scale;  // 1 / loss scale
+  bool nesterov;
+};
+// One step of SGD; clears the gradient. `m` is null without momentum.
+void sgd(const SgdRule& rule, float* w, float* g, float* m, std::int64_t count);
+
+// The rest works on rows of `channels` neighbouring floats, with constants a channel.
+
+// sum += x - offset and squares += (x - offset)^2, a channel. An offset near the mean keeps the squares from cancelling.
+void moments(const float* x, std::int64_t rows, std::int64_t channels, const float* offset, double* sum, double* squares);
+
+// y = x scale + shift, cut off below zero with relu.
+void scale_shift(const float* x, float* y, std::int64_t rows, std::int64_t channels, const float* scale, const float* shift,
+                 bool relu);
+
+// Where scale_shift gave a positive number (everywhere without relu): with_x += dy (x - mean), plain += dy.
+void gradient_sums(const float* dy, const float* x, std::int64_t rows, std::int64_t channels, const float* mean,
+                   const float* scale, const float* shift, bool relu, double* with_x, double* plain);
+
+// dx = addend + (of_dy dy' + of_x x + constant), dy' being dy where scale_shift gave a positive number (everywhere without relu).
+struct NormGradient {
+  const float *of_dy, *of_x, *constant;
+  const float *scale, *shift;
+  bool relu;
+};
+void norm_gradient(const float* dy, const float* x, const float* addend, float* dx, std::int64_t rows, std::int64_t channels,
+                   const NormGradient& gradient);
+
+// The largest of the pixels, a channel; a NaN is larger than any number, and the first of equals wins. Either result
+// may be null: the largest values, or the winning pixels' numbers.
+struct Pixel {
+  const float* data;
+  std::int32_t number;
+};
+void largest_pixel(const Pixel* pixels, std::int64_t count, std::int64_t channels, float* largest, std::int32_t* winner);
+
+}  // namespace snug::backends::cpu::simd
