@@ -1,5 +1,5 @@
-// The CUDA backend lies in a plugin, libsnug_cuda.so, that is loaded when a run asks for it: a CPU run pays for neither the driver
-// nor NVIDIA's libraries.
+// The CUDA backend lies in a plugin, libsnug_cuda.so, that is loaded when a run asks for it: a CPU run pays for neither the
+// driver nor NVIDIA's libraries.
 #pragma once
 
 #include <string>

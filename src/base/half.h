@@ -1,4 +1,5 @@
-// IEEE half precision on the host, as bits: 1 sign, 5 exponent, 10 fraction. For moving states in and out; kernels have their own.
+// IEEE half precision on the host, as bits: 1 sign, 5 exponent, 10 fraction. For moving states in and out; kernels have their
+// own.
 #pragma once
 
 #include <bit>

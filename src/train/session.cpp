@@ -67,7 +67,8 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed)
 }
 
 void Session::set_loss_scale(double loss_scale) {
-  if (!(loss_scale > 0 && std::isfinite(loss_scale))) throw_user_error("a loss scale of {} is not possible; use a number above 0", loss_scale);
+  if (!(loss_scale > 0 && std::isfinite(loss_scale)))
+    throw_user_error("a loss scale of {} is not possible; use a number above 0", loss_scale);
   loss_scale_ = loss_scale;
 }
 

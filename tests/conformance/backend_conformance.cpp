@@ -201,11 +201,11 @@ Attributes attributes_for(const OpCase& test, DType dtype) {
 bool is_real(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16; }
 
 // Two roundings of the stored type, and the error of summing in f32.
-double allowed_error(DType stored, double expected, double terms) {
+double allowed_error(DType stored, double expected, const OpCase& test) {
   if (!is_real(stored)) return 0;
   const double unit = stored == DType::f16 ? 0x1p-11 : 0x1p-24;
   const double smallest = stored == DType::f16 ? 0x1p-24 : 0;  // between neighbours near zero
-  return 2 * unit * std::abs(expected) + 0x1p-24 * terms + smallest;
+  return 2 * unit * std::abs(expected) + unit * test.rounded_on_the_way + 0x1p-24 * test.terms + smallest;
 }
 
 class Comparer {
@@ -275,11 +275,12 @@ class Comparer {
     if (result_.complaints.size() < 5) result_.complaints.push_back(std::move(text));
   }
 
-  void check_values(const Type& type, const std::vector<std::byte>& bytes, const std::vector<double>& expected, std::size_t output) {
+  void check_values(const Type& type, const std::vector<std::byte>& bytes, const std::vector<double>& expected,
+                    std::size_t output) {
     const std::vector<double> got = decode(type, bytes);
     for (std::size_t i = 0; i < got.size(); ++i) {
       const double error = std::abs(got[i] - expected[i]);
-      const double allowed = allowed_error(type.dtype, expected[i], test_.terms);
+      const double allowed = allowed_error(type.dtype, expected[i], test_);
       if (allowed > 0 && error / allowed > result_.worst) result_.worst = error / allowed;
       // Written so that a NaN, an element that nobody wrote, is an error too.
       if (!(error <= allowed)) {

@@ -40,6 +40,8 @@ struct OpCase {
   Attributes attributes = {};
   // How many numbers of size one are summed up on the way to an element: the allowed error grows with it.
   double terms = 8;
+  // The size of what a kernel may round to the stored type once more before its result: a product before its bias.
+  double rounded_on_the_way = 0;
 };
 
 std::vector<OpCase> op_cases();
@@ -56,12 +58,13 @@ struct Comparison {
   bool accumulates = false;             // it has a kernel that adds to a sum
 };
 
-// Runs the case by the reference in f64 and by the backend in `dtype`, on the same numbers: every element must be there and close,
-// nothing else may be written, the same call must give the same bits again (the second and third time, a GPU replays a graph), and
-// so must every in-place form that the op promises; a kernel that accumulates must give the bits of adding afterwards.
+// Runs the case by the reference in f64 and by the backend in `dtype`, on the same numbers: every element must be there and
+// close, nothing else may be written, the same call must give the same bits again (the second and third time, a GPU replays a
+// graph), and so must every in-place form that the op promises; a kernel that accumulates must give the bits of adding
+// afterwards.
 Comparison compare(const Backend& backend, const OpCase& test, DType dtype);
 
-// A whole model: gradients after forward and backward of one microbatch.
+// A whole model: gradients after forward and backward of one microbatch, against a reference that stores what the model stores.
 struct ModelCase {
   std::string name;
   std::function<Graph(DType)> build;

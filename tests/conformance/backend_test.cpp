@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -48,6 +49,8 @@ std::vector<BackendUnderTest> backends_under_test() {
   return {{"reference", DType::f32, open_reference}, {"cuda", DType::f32, open_cuda}, {"cuda", DType::f16, open_cuda}};
 }
 
+void PrintTo(const BackendUnderTest& backend, std::ostream* out) { *out << backend.name << " " << snug::name_of(backend.dtype); }
+
 std::string name_of_backend(const testing::TestParamInfo<BackendUnderTest>& info) {
   return info.param.name + "_" + std::string(snug::name_of(info.param.dtype));
 }
@@ -77,7 +80,8 @@ TEST_P(BackendConformance, EveryOpAgreesWithTheReference) {
     if (comparison.accumulates) accumulating.insert(comparison.kernel);
   }
   for (const auto& [kernel, error] : worst) {
-    std::printf("  %-40s worst error %.3f of the allowed%s\n", kernel.c_str(), error, accumulating.contains(kernel) ? ", accumulates" : "");
+    std::printf("  %-40s worst error %.3f of the allowed%s\n", kernel.c_str(), error,
+                accumulating.contains(kernel) ? ", accumulates" : "");
   }
 }
 
@@ -86,7 +90,8 @@ TEST_P(BackendConformance, GradientsOfWholeModelsAgreeWithTheReference) {
   for (const ModelCase& test : model_cases()) {
     const ModelComparison comparison = compare(*backend_, test, dtype(), tolerance);
     for (const std::string& complaint : comparison.complaints) ADD_FAILURE() << test.name << ": " << complaint;
-    std::printf("  %-12s worst gradient off by %.2e (%s)\n", test.name.c_str(), comparison.worst_error, comparison.worst_place.c_str());
+    std::printf("  %-12s worst gradient off by %.2e (%s)\n", test.name.c_str(), comparison.worst_error,
+                comparison.worst_place.c_str());
   }
 }
 
@@ -136,6 +141,17 @@ TEST_P(BackendConformance, TheSameRunGivesTheSameBits) {
     if (state.role != Role::parameter) continue;
     EXPECT_EQ(first.read_state(state.name), second.read_state(state.name)) << state.name;
   }
+}
+
+// As long as nothing over- or underflows; in f16 small gradients do.
+TEST_P(BackendConformance, LossScaleOfAPowerOfTwoChangesNoBit) {
+  if (dtype() == DType::f16) GTEST_SKIP() << "small gradients underflow in f16";
+  const Batch batch(8, 16 * 16 * 3);
+  train::Session plain = session_of(*backend_, dtype(), 4);
+  train::Session scaled = session_of(*backend_, dtype(), 4);
+  scaled.set_loss_scale(1024);
+  EXPECT_EQ(losses_of(plain, batch, 4), losses_of(scaled, batch, 4));
+  EXPECT_THROW(scaled.set_loss_scale(0), UserError);
 }
 
 TEST_P(BackendConformance, NothingBesideThePlannedBytesIsTouched) {

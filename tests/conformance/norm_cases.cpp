@@ -32,7 +32,9 @@ void add_batch_norm(std::vector<OpCase>& cases, const BatchNorm& b) {
   const OperandSpec sums{.kind = Kind::statistic, .shape = {groups, channels}, .low = -elements, .high = elements};
   const Attributes grouped{{"group_size", b.group_size}, {"epsilon", 1e-5}};
   const auto add = [&](const std::string& what, const OpDef& op, std::vector<OperandSpec> operands, const Attributes& attributes,
-                       double terms) { cases.push_back({what + "_" + b.name, &op, std::move(operands), attributes, terms}); };
+                       double terms) {
+    cases.push_back({what + "_" + b.name, &op, std::move(operands), attributes, terms});
+  };
 
   add("batch_norm_statistics", ops::batch_norm_statistics, {x, scalars}, {{"group_size", b.group_size}}, 64);
   OperandSpec shifted = x;
@@ -45,7 +47,8 @@ void add_batch_norm(std::vector<OpCase>& cases, const BatchNorm& b) {
   const Attributes running{{"group_size", b.group_size}, {"momentum", 0.1}, {"batch", b.shape[0]}, {"pixels", pixels}};
   add("batch_norm_running", ops::batch_norm_running, {mean, variance, fixed_mean, fixed_variance, scalars}, running, 16);
   add("batch_norm_grad_reduce", ops::batch_norm_grad_reduce, {dy, x, mean, variance}, grouped, 4 * elements + 64);
-  add("batch_norm_grad_reduce_fixed", ops::batch_norm_grad_reduce, {dy, x, fixed_mean, fixed_variance}, grouped, 4 * elements + 64);
+  add("batch_norm_grad_reduce_fixed", ops::batch_norm_grad_reduce, {dy, x, fixed_mean, fixed_variance}, grouped,
+      4 * elements + 64);
   add("batch_norm_grad_input", ops::batch_norm_grad_input, {dy, x, mean, variance, weight, sums, sums, scalars}, grouped, 256);
   add("batch_norm_grad_fixed", ops::batch_norm_grad_fixed, {dy, fixed_variance, weight}, grouped, 64);
 }
@@ -56,8 +59,12 @@ void add_group_norm(std::vector<OpCase>& cases, const std::string& name, Shape s
   const Attributes attributes{{"groups", groups}, {"epsilon", 1e-5}};
   const auto rows = static_cast<double>(shape[0] * shape[2] * shape[3]);
   cases.push_back({"group_norm_" + name, &ops::group_norm, {x, weight, bias}, attributes, 64});
-  cases.push_back({"group_norm_grad_input_" + name, &ops::group_norm_grad_input, {dy, x, mean, variance, weight}, attributes, 256});
-  cases.push_back({"group_norm_grad_parameters_" + name, &ops::group_norm_grad_parameters, {dy, x, mean, variance}, attributes,
+  cases.push_back(
+      {"group_norm_grad_input_" + name, &ops::group_norm_grad_input, {dy, x, mean, variance, weight}, attributes, 256});
+  cases.push_back({"group_norm_grad_parameters_" + name,
+                   &ops::group_norm_grad_parameters,
+                   {dy, x, mean, variance},
+                   attributes,
                    4 * rows + 64});
 }
 

@@ -17,7 +17,8 @@ OperandSpec scalars(const Scalars& block) { return {.kind = Kind::scalars, .scal
 constexpr std::int64_t kOne = 1;
 
 void add_elementwise(std::vector<OpCase>& cases, const std::string& name, Shape shape) {
-  const OperandSpec a = real(shape), b = real(shape), m = real(shape), bits{.kind = Kind::bits, .shape = shape, .low = 0, .high = 2};
+  const OperandSpec a = real(shape), b = real(shape), m = real(shape),
+                    bits{.kind = Kind::bits, .shape = shape, .low = 0, .high = 2};
   const OperandSpec draws = scalars({.seed = 1, .step = 2, .first_example = 3});
   const OperandSpec rate = scalars({.learning_rate = 0.1, .loss_scale = 4});
   const OperandSpec skipping = scalars({.learning_rate = 0.1, .loss_scale = 4, .skip_update = 1});
@@ -25,7 +26,9 @@ void add_elementwise(std::vector<OpCase>& cases, const std::string& name, Shape 
   const Attributes heavy_ball{{"momentum", 0.9}, {"weight_decay", 0.0}, {"nesterov", kOne * 0}};
   const Attributes plain{{"momentum", 0.0}, {"weight_decay", 0.1}, {"nesterov", kOne * 0}};
   const auto add = [&](const std::string& what, const OpDef& op, std::vector<OperandSpec> operands,
-                       const Attributes& attributes = {}) { cases.push_back({what + "_" + name, &op, std::move(operands), attributes}); };
+                       const Attributes& attributes = {}) {
+    cases.push_back({what + "_" + name, &op, std::move(operands), attributes});
+  };
   add("relu", ops::relu, {a});
   add("relu_grad", ops::relu_grad, {a, b});
   add("relu_grad_bits", ops::relu_grad_bits, {a, bits});
@@ -60,11 +63,13 @@ void add_pools(std::vector<OpCase>& cases, const std::string& name, Shape input,
   cases.push_back({"avg_pool_grad_" + name, &ops::avg_pool_grad, {dy}, backward, terms});
 }
 
-void add_whole_images(std::vector<OpCase>& cases, const std::string& name, Shape shape, std::int64_t channels, std::int64_t stride) {
+void add_whole_images(std::vector<OpCase>& cases, const std::string& name, Shape shape, std::int64_t channels,
+                      std::int64_t stride) {
   const Integers dims(shape.dims().begin(), shape.dims().end());
   const auto pixels = static_cast<double>(shape[2] * shape[3]);
   cases.push_back({"global_avg_pool_" + name, &ops::global_avg_pool, {real(shape)}, {}, pixels});
-  cases.push_back({"global_avg_pool_grad_" + name, &ops::global_avg_pool_grad, {real({shape[0], shape[1]})}, {{"input_shape", dims}}});
+  cases.push_back(
+      {"global_avg_pool_grad_" + name, &ops::global_avg_pool_grad, {real({shape[0], shape[1]})}, {{"input_shape", dims}}});
   const Attributes attributes{{"stride", stride}, {"channels", channels}};
   Attributes backward = attributes;
   backward.set("input_shape", dims);
@@ -73,14 +78,15 @@ void add_whole_images(std::vector<OpCase>& cases, const std::string& name, Shape
   cases.push_back({"shortcut_grad_" + name, &ops::shortcut_grad, {real(output)}, backward});
   cases.push_back({"relayout_to_row_major_" + name, &ops::relayout, {real(shape)}, {{"channels_last", kOne * 0}}});
   cases.push_back({"relayout_to_channels_last_" + name, &ops::relayout, {row_major(shape)}, {{"channels_last", kOne}}});
-  cases.push_back({"reshape_" + name, &ops::reshape, {row_major(shape)}, {{"shape", Integers{dims[0], dims[1] * dims[2] * dims[3]}}}});
+  cases.push_back(
+      {"reshape_" + name, &ops::reshape, {row_major(shape)}, {{"shape", Integers{dims[0], dims[1] * dims[2] * dims[3]}}}});
   cases.push_back({"sum_to_channels_" + name, &ops::sum_to_channels, {real(shape)}, {}, pixels * static_cast<double>(shape[0])});
 }
 
 void add_ends(std::vector<OpCase>& cases) {
   for (const std::int64_t rows : {4, 200}) {
-    cases.push_back({fmt::format("sum_to_channels_{}_rows", rows), &ops::sum_to_channels, {real({rows, 35})}, {},
-                     static_cast<double>(rows)});
+    cases.push_back(
+        {fmt::format("sum_to_channels_{}_rows", rows), &ops::sum_to_channels, {real({rows, 35})}, {}, static_cast<double>(rows)});
   }
   for (const auto& [rows, classes] : {std::pair<std::int64_t, std::int64_t>{5, 7}, {100, 10}, {33, 1000}}) {
     const std::vector<OperandSpec> operands{

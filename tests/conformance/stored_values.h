@@ -90,7 +90,8 @@ inline void encode(DType dtype, std::span<std::byte> bytes, std::int64_t positio
 
 inline std::vector<std::byte> encode(const Type& type, const std::vector<double>& logical) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes().count()));
-  for (std::int64_t i = 0; i < type.elements(); ++i) encode(type.dtype, bytes, position_of(type, i), logical[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = 0; i < type.elements(); ++i)
+    encode(type.dtype, bytes, position_of(type, i), logical[static_cast<std::size_t>(i)]);
   return bytes;
 }
 

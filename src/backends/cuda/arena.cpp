@@ -24,8 +24,8 @@ DeviceMemory allocate(Bytes size) {
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
     SNUG_CUDA_CALL(cudaMemGetInfo(&free_bytes, &total_bytes));
-    throw DoesNotFit(fmt::format("the GPU refuses an arena of {} bytes: {} of its {} bytes are free (cudaMalloc: {})", size.count(),
-                                 free_bytes, total_bytes, cudaGetErrorString(status)));
+    throw DoesNotFit(fmt::format("the GPU refuses an arena of {} bytes: {} of its {} bytes are free (cudaMalloc: {})",
+                                 size.count(), free_bytes, total_bytes, cudaGetErrorString(status)));
   }
   check(status, "cudaMalloc");
   return DeviceMemory(memory);

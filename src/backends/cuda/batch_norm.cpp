@@ -26,8 +26,7 @@ template <typename T>
 std::unique_ptr<BoundKernel> bind_statistics(const Call& call) {
   const RowShape shape = rows_of(BatchNormGeometry::from(call.input_shape(0), call.attributes()));
   return call.launch([x = call.in<T>(0), scalars = call.scalars(1), mean = call.out<float>(0), variance = call.out<float>(1),
-                      partial = call.workspace<float>(), shape,
-                      sums = ColumnSums::of(shape, sizeof(T))](cudaStream_t stream) {
+                      partial = call.workspace<float>(), shape, sums = ColumnSums::of(shape, sizeof(T))](cudaStream_t stream) {
     launch::batch_norm_statistics<T>(stream, x, scalars, mean, variance, shape, sums, partial);
   });
 }
@@ -140,7 +139,8 @@ constexpr Signature kGradFixed{.inputs = {Element::real, kStat, kStat}};
 template <std::size_t Input, Signature Operands, WorkspaceOf Workspace>
 KernelMatch match_groups(const KernelQuery& query) {
   const auto g = BatchNormGeometry::from(query.inputs[Input].shape, query.attributes);
-  if (g.groups > kMaxGroups) return Refuse{fmt::format("{} groups of examples are more than the {} possible here", g.groups, kMaxGroups)};
+  if (g.groups > kMaxGroups)
+    return Refuse{fmt::format("{} groups of examples are more than the {} possible here", g.groups, kMaxGroups)};
   return match_operands(Operands, Workspace, query);
 }
 

@@ -1,5 +1,4 @@
 #include "backends/cuda/batch_norm.h"
-
 #include "backends/cuda/columns.cuh"
 
 namespace snug::backends::cuda::launch {
@@ -38,7 +37,9 @@ class StatisticsTerms {
   static constexpr int kVector = V;
 
   __device__ StatisticsTerms(const Arguments& arguments, const RowShape& shape, std::uint32_t group, std::uint32_t channel)
-      : x_(arguments.x + channel), channels_(shape.channels), rows_(valid_in_group(shape, group, arguments.scalars) * shape.pixels) {
+      : x_(arguments.x + channel),
+        channels_(shape.channels),
+        rows_(valid_in_group(shape, group, arguments.scalars) * shape.pixels) {
     const std::size_t first = std::size_t{group} * shape.group_size * shape.pixels * shape.channels;
     const Pack<T, V> pack = load<V>(x_ + first);
 #pragma unroll
@@ -362,8 +363,8 @@ void batch_norm_grad_fixed(cudaStream_t stream, const T* dy, const float* varian
   }
 }
 
-template void batch_norm_statistics(cudaStream_t, const float*, const Scalars*, float*, float*, const RowShape&, const ColumnSums&,
-                                    float*);
+template void batch_norm_statistics(cudaStream_t, const float*, const Scalars*, float*, float*, const RowShape&,
+                                    const ColumnSums&, float*);
 template void batch_norm_statistics(cudaStream_t, const __half*, const Scalars*, float*, float*, const RowShape&,
                                     const ColumnSums&, float*);
 template void batch_norm_apply(cudaStream_t, const float*, const Statistics&, const float*, const float*, float*, const RowShape&,

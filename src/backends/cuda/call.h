@@ -5,8 +5,8 @@
 //   }
 //   constinit const KernelDef relu = define<bind_relu<float>, bind_relu<__half>>("cuda_relu");
 //
-// Everything is read from types and attributes when a kernel is bound; its run() only enqueues. What changes between steps is read
-// on the device, from the scalar block.
+// Everything is read from types and attributes when a kernel is bound; its run() only enqueues. What changes between steps is
+// read on the device, from the scalar block.
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@
 
 namespace snug::backends::cuda {
 
-// What an operand holds. All real ones of a node are f32, or all f16: T. Statistics, and the parameters of normalisation, are f32.
+// What an operand holds. All real ones of a node are f32, or all f16: T. Statistics, and the parameters of normalisation, are
+// f32.
 enum class Element : std::uint8_t { real, statistic, scalars, labels, image_bytes, bits, argmax, metrics };
 
 enum class Layouts : std::uint8_t {

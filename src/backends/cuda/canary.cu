@@ -1,5 +1,4 @@
 #include "backends/cuda/canary.h"
-
 #include "backends/cuda/check.h"
 
 namespace snug::backends::cuda::launch {

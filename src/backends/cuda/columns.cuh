@@ -47,12 +47,12 @@ void launch_map_rows(cudaStream_t stream, const typename Map::Arguments& argumen
   check_launch(name);
 }
 
-// Terms is built once a thread: Terms(arguments, shape, group, channel); rows() says how many rows of the group count; add(row, a,
-// b) adds what the row brings to the two sums of each of the thread's channels.
+// Terms is built once a thread: Terms(arguments, shape, group, channel); rows() says how many rows of the group count; add(row,
+// a, b) adds what the row brings to the two sums of each of the thread's channels.
 //   partial[group][chunk][sum 0 or 1][channel]
 template <typename Terms>
-__global__ void __launch_bounds__(kThreads)
-    sum_chunks(typename Terms::Arguments arguments, RowShape shape, std::uint32_t vectors, std::uint32_t rows_per_chunk, float* partial) {
+__global__ void __launch_bounds__(kThreads) sum_chunks(typename Terms::Arguments arguments, RowShape shape, std::uint32_t vectors,
+                                                       std::uint32_t rows_per_chunk, float* partial) {
   constexpr int V = Terms::kVector;
   __shared__ float shared[2][V][kThreads];
   const std::uint32_t vector = blockIdx.y * blockDim.x + threadIdx.x;
@@ -133,7 +133,7 @@ void launch_sums(cudaStream_t stream, const typename Terms::Arguments& arguments
   check_launch(name);
   const dim3 finish_grid(blocks_for(shape.channels, kFinishWidth), shape.groups);
   finish_sums<<<finish_grid, dim3(kFinishWidth, kFinishHeight), 0, stream>>>(finish, static_cast<const float*>(partial), s.chunks,
-                                                                            shape.channels);
+                                                                             shape.channels);
   check_launch(name);
 }
 

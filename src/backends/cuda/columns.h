@@ -20,10 +20,10 @@ struct RowShape {
 };
 
 struct ColumnTiling {
-  std::uint32_t vector;          // channels of a thread
-  std::uint32_t vectors;         // of a row
-  std::uint32_t width, height;   // threads of a block: vectors across, rows down; both powers of two, 256 together
-  std::uint32_t tiles;           // blocks across
+  std::uint32_t vector;         // channels of a thread
+  std::uint32_t vectors;        // of a row
+  std::uint32_t width, height;  // threads of a block: vectors across, rows down; both powers of two, 256 together
+  std::uint32_t tiles;          // blocks across
 
   static ColumnTiling of(std::uint32_t channels, std::size_t element_bytes) {
     const auto most = static_cast<std::uint32_t>(16 / element_bytes);
@@ -38,7 +38,8 @@ struct ColumnTiling {
   }
 };
 
-// A sum down the columns in two steps: every chunk of a group's rows by one block, then all chunks of a channel by one thread each.
+// A sum down the columns in two steps: every chunk of a group's rows by one block, then all chunks of a channel by one thread
+// each.
 struct ColumnSums {
   ColumnTiling tiling;
   std::uint32_t chunks, rows_per_chunk;

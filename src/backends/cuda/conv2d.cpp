@@ -48,16 +48,16 @@ std::unique_ptr<BoundKernel> bind_forward(const Call& call) {
 
 template <typename T>
 std::unique_ptr<BoundKernel> bind_grad_input(const Call& call) {
-  return call.device().convolutions().bind(
-      choice_of(ConvolutionKind::grad_input, call),
-      {.x = call.out<T>(0), .weight = pointer(call.in<T>(1)), .y = pointer(call.in<T>(0))}, call.workspace_bytes());
+  return call.device().convolutions().bind(choice_of(ConvolutionKind::grad_input, call),
+                                           {.x = call.out<T>(0), .weight = pointer(call.in<T>(1)), .y = pointer(call.in<T>(0))},
+                                           call.workspace_bytes());
 }
 
 template <typename T>
 std::unique_ptr<BoundKernel> bind_grad_weight(const Call& call) {
-  return call.device().convolutions().bind(
-      choice_of(ConvolutionKind::grad_weight, call),
-      {.x = pointer(call.in<T>(1)), .weight = call.out<T>(0), .y = pointer(call.in<T>(0))}, call.workspace_bytes());
+  return call.device().convolutions().bind(choice_of(ConvolutionKind::grad_weight, call),
+                                           {.x = pointer(call.in<T>(1)), .weight = call.out<T>(0), .y = pointer(call.in<T>(0))},
+                                           call.workspace_bytes());
 }
 
 template <ConvolutionKind Kind, Binder F32, Binder F16>

@@ -107,9 +107,12 @@ struct OperationNames {
 OperationNames operation_names(ConvolutionKind kind) {
   switch (kind) {
     case ConvolutionKind::grad_input:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,                 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
     case ConvolutionKind::grad_weight:
       return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
@@ -122,9 +125,12 @@ OperationNames operation_names(ConvolutionKind kind) {
     case ConvolutionKind::forward:
       break;
   }
-  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
 }
 
@@ -136,8 +142,9 @@ class ConvolutionPlan {
   ConvolutionPlan(cudnnHandle_t handle, const ConvolutionProblem& problem)
       : x_(tensor(kX, problem.dtype, problem.geometry.batch, problem.geometry.in_channels, problem.geometry.in_height,
                   problem.geometry.in_width)),
-        weight_(tensor(kWeight, problem.dtype, problem.geometry.out_channels, problem.geometry.in_channels / problem.geometry.groups,
-                       problem.geometry.kernel_height, problem.geometry.kernel_width)),
+        weight_(tensor(kWeight, problem.dtype, problem.geometry.out_channels,
+                       problem.geometry.in_channels / problem.geometry.groups, problem.geometry.kernel_height,
+                       problem.geometry.kernel_width)),
         y_(tensor(kY, problem.dtype, problem.geometry.batch, problem.geometry.out_channels, problem.geometry.out_height,
                   problem.geometry.out_width)),
         convolution_(convolution(problem.geometry)),
@@ -174,7 +181,8 @@ namespace {
 // What cuDNN suggests for the graph, best first; nothing when it has no suggestion in that mode.
 std::vector<Descriptor> suggestions(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "engine heuristic");
-  heuristic.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  heuristic.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (heuristic.try_finalize() != CUDNN_STATUS_SUCCESS) return {};
   const std::int64_t count =
       heuristic.read(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::span<cudnnBackendDescriptor_t>());

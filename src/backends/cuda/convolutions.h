@@ -47,8 +47,9 @@ class Convolutions {
     Bytes workspace;
     std::string engine;  // its number, for people
   };
-  // The fastest engine, in cuDNN's opinion, that gives the same bits every time, does not round its operands, and keeps within the
-  // limit of scratch; when none does, the one with the least. Engines compiled at run time come last: they cost a second each.
+  // The fastest engine, in cuDNN's opinion, that gives the same bits every time, does not round its operands, and keeps within
+  // the limit of scratch; when none does, the one with the least. Engines compiled at run time come last: they cost a second
+  // each.
   const Choice& choose(const ConvolutionProblem& problem);
 
   std::unique_ptr<BoundKernel> bind(const Choice& choice, const ConvolutionOperands& operands, std::span<std::byte> workspace);

@@ -17,9 +17,11 @@ void require_device(int device) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     cudaGetLastError();
-    throw_user_error("no CUDA device was found: {}", status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status));
+    throw_user_error("no CUDA device was found: {}",
+                     status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status));
   }
-  if (device < 0 || device >= count) throw_user_error("there is no CUDA device {}; the last of {} is {}", device, count, count - 1);
+  if (device < 0 || device >= count)
+    throw_user_error("there is no CUDA device {}; the last of {} is {}", device, count, count - 1);
   const cudaError_t started = cudaSetDevice(device);
   if (started != cudaSuccess) {
     cudaGetLastError();

@@ -50,8 +50,8 @@ class CudaDevice final : public Device {
 // The device behind a query or an argument list of this backend's kernels.
 inline CudaDevice& cuda_device(Device* device) { return static_cast<CudaDevice&>(*device); }
 
-// Copies between pageable host memory and the device through a ring of pinned slots: a write returns as soon as its bytes are in a
-// slot, so the host prepares the next microbatch while the GPU works on this one.
+// Copies between pageable host memory and the device through a ring of pinned slots: a write returns as soon as its bytes are in
+// a slot, so the host prepares the next microbatch while the GPU works on this one.
 class Staging {
  public:
   Staging();

@@ -32,22 +32,22 @@ launch::ConvShape conv_shape(const Shape& input, const Shape& weight, const Attr
 template <typename T>
 std::unique_ptr<BoundKernel> bind_conv2d(const Call& call) {
   return call.launch([x = call.in<T>(0), weight = call.in<T>(1), bias = call.input_count() == 3 ? call.in<T>(2) : nullptr,
-                      y = call.out<T>(0),
-                      shape = conv_shape(call.input_shape(0), call.input_shape(1), call.attributes())](cudaStream_t stream) {
-    launch::conv2d<T>(stream, x, weight, bias, y, shape);
-  });
+                      y = call.out<T>(0), shape = conv_shape(call.input_shape(0), call.input_shape(1), call.attributes())](
+                         cudaStream_t stream) { launch::conv2d<T>(stream, x, weight, bias, y, shape); });
 }
 
 template <typename T>
 std::unique_ptr<BoundKernel> bind_conv2d_grad_input(const Call& call) {
-  return call.launch([dy = call.in<T>(0), weight = call.in<T>(1), dx = call.out<T>(0), shape = conv_shape(call.output_shape(0), call.input_shape(1), call.attributes())](cudaStream_t stream) {
+  return call.launch([dy = call.in<T>(0), weight = call.in<T>(1), dx = call.out<T>(0),
+                      shape = conv_shape(call.output_shape(0), call.input_shape(1), call.attributes())](cudaStream_t stream) {
     launch::conv2d_grad_input<T>(stream, dy, weight, dx, shape);
   });
 }
 
 template <typename T>
 std::unique_ptr<BoundKernel> bind_conv2d_grad_weight(const Call& call) {
-  return call.launch([dy = call.in<T>(0), x = call.in<T>(1), dw = call.out<T>(0), shape = conv_shape(call.input_shape(1), call.output_shape(0), call.attributes())](cudaStream_t stream) {
+  return call.launch([dy = call.in<T>(0), x = call.in<T>(1), dw = call.out<T>(0),
+                      shape = conv_shape(call.input_shape(1), call.output_shape(0), call.attributes())](cudaStream_t stream) {
     launch::conv2d_grad_weight<T>(stream, dy, x, dw, shape);
   });
 }
@@ -55,7 +55,8 @@ std::unique_ptr<BoundKernel> bind_conv2d_grad_weight(const Call& call) {
 struct Matrix {
   std::uint32_t rows, columns;
 
-  explicit Matrix(const Shape& shape) : rows(static_cast<std::uint32_t>(shape[0])), columns(static_cast<std::uint32_t>(shape[1])) {}
+  explicit Matrix(const Shape& shape)
+      : rows(static_cast<std::uint32_t>(shape[0])), columns(static_cast<std::uint32_t>(shape[1])) {}
 };
 
 // y = x weight^T + bias
@@ -71,9 +72,7 @@ std::unique_ptr<BoundKernel> bind_linear(const Call& call) {
                                    .b_depth = 1,
                                    .b_column = weight.columns};
   return call.launch([a = call.in<T>(0), b = call.in<T>(1), bias = call.input_count() == 3 ? call.in<T>(2) : nullptr,
-                      y = call.out<T>(0), shape](cudaStream_t stream) {
-    launch::product<T>(stream, a, b, bias, y, shape);
-  });
+                      y = call.out<T>(0), shape](cudaStream_t stream) { launch::product<T>(stream, a, b, bias, y, shape); });
 }
 
 // dx = dy weight

@@ -1,6 +1,5 @@
-#include "backends/cuda/direct.h"
-
 #include "backends/cuda/device_code.cuh"
+#include "backends/cuda/direct.h"
 
 namespace snug::backends::cuda::launch {
 
@@ -14,12 +13,14 @@ __device__ inline std::size_t output_at(const ConvShape& s, int n, int h, int w,
 }
 // Input channel `ci` counted within the group.
 __device__ inline std::size_t weight_at(const ConvShape& s, int co, int kh, int kw, int ci) {
-  return ((std::size_t{static_cast<unsigned>(co)} * s.kernel_height + kh) * s.kernel_width + kw) * (s.in_channels / s.groups) + ci;
+  return ((std::size_t{static_cast<unsigned>(co)} * s.kernel_height + kh) * s.kernel_width + kw) * (s.in_channels / s.groups) +
+         ci;
 }
 
 // One thread an element of y.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) conv2d_kernel(const T* x, const T* weight, const T* bias, T* y, ConvShape s, std::uint32_t count) {
+__global__ void __launch_bounds__(kThreads)
+    conv2d_kernel(const T* x, const T* weight, const T* bias, T* y, ConvShape s, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
   const int co = static_cast<int>(i % s.out_channels);
@@ -164,10 +165,10 @@ void product(cudaStream_t stream, const T* a, const T* b, const T* bias, T* resu
   check_launch("cuda_linear");
 }
 
-#define SNUG_INSTANTIATE(T)                                                                                        \
-  template void conv2d(cudaStream_t, const T*, const T*, const T*, T*, const ConvShape&);                          \
-  template void conv2d_grad_input(cudaStream_t, const T*, const T*, T*, const ConvShape&);                         \
-  template void conv2d_grad_weight(cudaStream_t, const T*, const T*, T*, const ConvShape&);                        \
+#define SNUG_INSTANTIATE(T)                                                                 \
+  template void conv2d(cudaStream_t, const T*, const T*, const T*, T*, const ConvShape&);   \
+  template void conv2d_grad_input(cudaStream_t, const T*, const T*, T*, const ConvShape&);  \
+  template void conv2d_grad_weight(cudaStream_t, const T*, const T*, T*, const ConvShape&); \
   template void product(cudaStream_t, const T*, const T*, const T*, T*, const ProductShape&)
 
 SNUG_INSTANTIATE(float);

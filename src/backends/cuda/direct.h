@@ -1,5 +1,6 @@
 // Products written out plainly: for what NVIDIA's libraries refuse (depthwise convolutions, odd shapes). Correct for every shape,
-// not fast, and never into a sum: a plan would rather take these than add after a fast kernel. T: float or __half, summed in float.
+// not fast, and never into a sum: a plan would rather take these than add after a fast kernel. T: float or __half, summed in
+// float.
 #pragma once
 
 #include <cstdint>

@@ -22,10 +22,9 @@ std::unique_ptr<BoundKernel> bind_relu_grad(const Call& call) {
 
 template <typename T>
 std::unique_ptr<BoundKernel> bind_relu_grad_bits(const Call& call) {
-  return call.launch([dy = call.in<T>(0), bits = call.in<std::uint8_t>(1), dx = call.out<T>(0), addend = call.addend<T>(),
-                      count = call.elements()](cudaStream_t stream) {
-    launch::relu_grad_bits<T>(stream, dy, bits, dx, addend, count);
-  });
+  return call.launch(
+      [dy = call.in<T>(0), bits = call.in<std::uint8_t>(1), dx = call.out<T>(0), addend = call.addend<T>(),
+       count = call.elements()](cudaStream_t stream) { launch::relu_grad_bits<T>(stream, dy, bits, dx, addend, count); });
 }
 
 template <typename T>

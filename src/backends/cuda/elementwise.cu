@@ -1,6 +1,5 @@
-#include "backends/cuda/elementwise.h"
-
 #include "backends/cuda/device_code.cuh"
+#include "backends/cuda/elementwise.h"
 
 namespace snug::backends::cuda::launch {
 
@@ -100,8 +99,8 @@ __global__ void __launch_bounds__(kThreads) sign_bits_kernel(const T* y, std::ui
 }
 
 // One element by the rule of ops/sgd.cpp, in float. Returns the new weight; `m` becomes the new momentum.
-__device__ inline float sgd_step(float w, float g, float& m, bool has_momentum, const SgdConstants& constants, float learning_rate,
-                                 float loss_scale) {
+__device__ inline float sgd_step(float w, float g, float& m, bool has_momentum, const SgdConstants& constants,
+                                 float learning_rate, float loss_scale) {
   if (loss_scale != 1.0F) g /= loss_scale;
   if (constants.weight_decay != 0.0F) g += constants.weight_decay * w;
   if (has_momentum) {
@@ -172,7 +171,7 @@ void relu_grad(cudaStream_t stream, const T* dy, const T* y, T* dx, const T* add
 template <typename T>
 void relu_grad_bits(cudaStream_t stream, const T* dy, const std::uint8_t* bits, T* dx, const T* addend, std::int64_t count) {
   relu_grad_bits_kernel<<<blocks_for(count, kThreads * kBits), kThreads, 0, stream>>>(dy, bits, dx, addend,
-                                                                                     static_cast<std::uint32_t>(count));
+                                                                                      static_cast<std::uint32_t>(count));
   check_launch("cuda_relu_grad_bits");
 }
 

@@ -45,7 +45,8 @@ template <typename T>
 std::unique_ptr<BoundKernel> bind_grad_parameters(const Call& call) {
   return call.launch([dy = call.in<T>(0), x = call.in<T>(1), mean = call.in<float>(2), variance = call.in<float>(3),
                       weight_gradient = call.out<float>(0), bias_gradient = call.out<float>(1), epsilon = epsilon_of(call),
-                      shape = group_shape(call, call.input_shape(1)), sums = ColumnSums::of(rows_of(call.input_shape(1)), sizeof(T)),
+                      shape = group_shape(call, call.input_shape(1)),
+                      sums = ColumnSums::of(rows_of(call.input_shape(1)), sizeof(T)),
                       partial = call.workspace<float>()](cudaStream_t stream) {
     launch::group_norm_grad_parameters<T>(stream, dy, x, mean, variance, weight_gradient, bias_gradient, epsilon, shape, sums,
                                           partial);

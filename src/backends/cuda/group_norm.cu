@@ -1,6 +1,5 @@
-#include "backends/cuda/group_norm.h"
-
 #include "backends/cuda/columns.cuh"
+#include "backends/cuda/group_norm.h"
 
 namespace snug::backends::cuda::launch {
 
@@ -37,9 +36,8 @@ struct GroupPlace {
 };
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    group_norm_kernel(const T* x, const float* weight, const float* bias, T* y, float* mean, float* variance, float epsilon,
-                      GroupShape shape) {
+__global__ void __launch_bounds__(kThreads) group_norm_kernel(const T* x, const float* weight, const float* bias, T* y,
+                                                              float* mean, float* variance, float epsilon, GroupShape shape) {
   __shared__ double shared[kThreads];
   const GroupPlace place(shape);
   float sum = 0;
@@ -67,7 +65,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // With d = weight * dy: dx = (d - mean of d - normalised x * mean of d * normalised x) / deviation, the means over the group.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) group_norm_grad_input_kernel(GroupGradOperands<T> o, float epsilon, GroupShape shape) {
+__global__ void __launch_bounds__(kThreads)
+    group_norm_grad_input_kernel(GroupGradOperands<T> o, float epsilon, GroupShape shape) {
   __shared__ double shared[kThreads];
   const GroupPlace place(shape);
   const float centre = o.mean[blockIdx.x];
@@ -172,10 +171,10 @@ void group_norm_grad_parameters(cudaStream_t stream, const T* dy, const T* x, co
   }
 }
 
-#define SNUG_INSTANTIATE(T)                                                                                                      \
-  template void group_norm(cudaStream_t, const T*, const float*, const float*, T*, float*, float*, float, const GroupShape&);    \
-  template void group_norm_grad_input(cudaStream_t, const GroupGradOperands<T>&, float, const GroupShape&);                      \
-  template void group_norm_grad_parameters(cudaStream_t, const T*, const T*, const float*, const float*, float*, float*, float,  \
+#define SNUG_INSTANTIATE(T)                                                                                                     \
+  template void group_norm(cudaStream_t, const T*, const float*, const float*, T*, float*, float*, float, const GroupShape&);   \
+  template void group_norm_grad_input(cudaStream_t, const GroupGradOperands<T>&, float, const GroupShape&);                     \
+  template void group_norm_grad_parameters(cudaStream_t, const T*, const T*, const float*, const float*, float*, float*, float, \
                                            const GroupShape&, const ColumnSums&, float*)
 
 SNUG_INSTANTIATE(float);

@@ -10,7 +10,8 @@ namespace {
 struct Logits {
   std::uint32_t rows, classes;
 
-  explicit Logits(const Shape& shape) : rows(static_cast<std::uint32_t>(shape[0])), classes(static_cast<std::uint32_t>(shape[1])) {}
+  explicit Logits(const Shape& shape)
+      : rows(static_cast<std::uint32_t>(shape[0])), classes(static_cast<std::uint32_t>(shape[1])) {}
 };
 
 template <typename T>

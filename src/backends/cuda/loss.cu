@@ -1,10 +1,9 @@
+#include "backends/cuda/device_code.cuh"
 #include "backends/cuda/loss.h"
 
-#include "backends/cuda/device_code.cuh"
-
-// A warp takes a row; lane l reads the classes l, l + 32, ... The target of a row is (1 - smoothing) at its label plus smoothing /
-// classes everywhere. A label outside of [0, classes) on a valid row means corrupt data: the loss and that row's gradient become
-// NaN, which no run overlooks.
+// A warp takes a row; lane l reads the classes l, l + 32, ... The target of a row is (1 - smoothing) at its label plus smoothing
+// / classes everywhere. A label outside of [0, classes) on a valid row means corrupt data: the loss and that row's gradient
+// become NaN, which no run overlooks.
 
 namespace snug::backends::cuda::launch {
 
@@ -12,8 +11,8 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kAll = 0xFFFFFFFFU;
-constexpr unsigned kLossWarps = 32;                  // of the one block that sums the losses
-constexpr unsigned kGradWarps = kThreads / kWarp;    // rows of a block
+constexpr unsigned kLossWarps = 32;                // of the one block that sums the losses
+constexpr unsigned kGradWarps = kThreads / kWarp;  // rows of a block
 
 // Every lane gets the same result, added in the same order each time.
 __device__ inline double sum_of_warp(double value) {
@@ -94,8 +93,8 @@ __global__ void __launch_bounds__(kLossWarps* kWarp)
   *metrics = total;
 }
 
-// (softmax - target) * loss_scale / batch_examples; 0 for padding. A lane reads and writes the same elements, so each logit is read
-// for the last time before its gradient takes its place.
+// (softmax - target) * loss_scale / batch_examples; 0 for padding. A lane reads and writes the same elements, so each logit is
+// read for the last time before its gradient takes its place.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     grad_kernel(const T* logits, const std::int32_t* labels, const Scalars* scalars, double smoothing, T* gradient,
@@ -136,10 +135,10 @@ void softmax_cross_entropy_grad(cudaStream_t stream, const T* logits, const std:
   check_launch("cuda_softmax_cross_entropy_grad");
 }
 
-#define SNUG_INSTANTIATE(T)                                                                                                  \
-  template void softmax_cross_entropy(cudaStream_t, const T*, const std::int32_t*, const Scalars*, double, Metrics*,         \
-                                      std::uint32_t, std::uint32_t);                                                         \
-  template void softmax_cross_entropy_grad(cudaStream_t, const T*, const std::int32_t*, const Scalars*, double, T*,          \
+#define SNUG_INSTANTIATE(T)                                                                                          \
+  template void softmax_cross_entropy(cudaStream_t, const T*, const std::int32_t*, const Scalars*, double, Metrics*, \
+                                      std::uint32_t, std::uint32_t);                                                 \
+  template void softmax_cross_entropy_grad(cudaStream_t, const T*, const std::int32_t*, const Scalars*, double, T*,  \
                                            std::uint32_t, std::uint32_t)
 
 SNUG_INSTANTIATE(float);

@@ -45,7 +45,8 @@ Preference make_preference(const CudaOptions& options) {
   cublasLtMatmulPreference_t raw = nullptr;
   check_cublas(cublasLtMatmulPreferenceCreate(&raw), "cublasLtMatmulPreferenceCreate");
   Preference preference(raw);
-  set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(options.workspace_limit.count()));
+  set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                 static_cast<std::uint64_t>(options.workspace_limit.count()));
   // A sum that is split is put together in f32, in scratch: not rounded in between, and always in the same order.
   set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                  static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
@@ -58,8 +59,8 @@ Preference make_preference(const CudaOptions& options) {
 
 }  // namespace
 
-// cuBLAS sees matrices by columns. A row-major matrix is the transpose of the same bytes seen so, and result^T = right^T * left^T:
-// the right factor comes first, and "transposed" turns around.
+// cuBLAS sees matrices by columns. A row-major matrix is the transpose of the same bytes seen so, and result^T = right^T *
+// left^T: the right factor comes first, and "transposed" turns around.
 class MatrixProduct {
  public:
   MatrixProduct(const MatrixProblem& problem, bool allow_tf32)
@@ -127,11 +128,10 @@ class BoundProduct final : public BoundKernel {
     void* result;
     std::span<std::byte> workspace;
   };
-  BoundProduct(const Operands& operands, cublasLtHandle_t handle, std::shared_ptr<const MatrixProduct> product, cudaStream_t stream)
+  BoundProduct(const Operands& operands, cublasLtHandle_t handle, std::shared_ptr<const MatrixProduct> product,
+               cudaStream_t stream)
       : operands_(operands), handle_(handle), product_(std::move(product)), stream_(stream) {}
-  void run() override {
-    product_->run(handle_, operands_.left, operands_.right, operands_.result, operands_.workspace, stream_);
-  }
+  void run() override { product_->run(handle_, operands_.left, operands_.right, operands_.result, operands_.workspace, stream_); }
 
  private:
   Operands operands_;
@@ -168,11 +168,13 @@ std::unique_ptr<BoundKernel> MatrixProducts::bind(const Choice& choice, const vo
                                                   std::span<std::byte> workspace) {
   SNUG_CHECK(choice.product != nullptr, "cuBLASLt refused this product ({}), but the plan has it", choice.refusal);
   if (Bytes(static_cast<std::int64_t>(workspace.size())) < choice.workspace) {
-    throw_user_error("a matrix product was planned with {} bytes of workspace and cuBLASLt now wants {}; plan anew with this version",
-                     workspace.size(), choice.workspace.count());
+    throw_user_error(
+        "a matrix product was planned with {} bytes of workspace and cuBLASLt now wants {}; plan anew with this version",
+        workspace.size(), choice.workspace.count());
   }
-  return std::make_unique<BoundProduct>(BoundProduct::Operands{.left = left, .right = right, .result = result, .workspace = workspace},
-                                        handle_.get(), choice.product, device_.stream());
+  return std::make_unique<BoundProduct>(
+      BoundProduct::Operands{.left = left, .right = right, .result = result, .workspace = workspace}, handle_.get(),
+      choice.product, device_.stream());
 }
 
 }  // namespace snug::backends::cuda

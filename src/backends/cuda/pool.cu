@@ -1,6 +1,5 @@
-#include "backends/cuda/pool.h"
-
 #include "backends/cuda/device_code.cuh"
+#include "backends/cuda/pool.h"
 
 namespace snug::backends::cuda::launch {
 
@@ -295,7 +294,8 @@ void global_avg_pool(cudaStream_t stream, const T* x, T* y, const PixelShape& sh
 template <typename T>
 void global_avg_pool_grad(cudaStream_t stream, const T* dy, T* dx, const T* addend, const PixelShape& shape) {
   const std::int64_t count = std::int64_t{shape.batch} * shape.channels * shape.pixels;
-  global_avg_pool_grad_kernel<<<blocks_for(count), kThreads, 0, stream>>>(dy, dx, addend, shape, static_cast<std::uint32_t>(count));
+  global_avg_pool_grad_kernel<<<blocks_for(count), kThreads, 0, stream>>>(dy, dx, addend, shape,
+                                                                          static_cast<std::uint32_t>(count));
   check_launch("cuda_global_avg_pool_grad");
 }
 
@@ -330,17 +330,17 @@ void transpose_examples(cudaStream_t stream, const T* x, T* y, std::uint32_t inn
   check_launch("cuda_relayout");
 }
 
-#define SNUG_INSTANTIATE(T)                                                                            \
-  template void max_pool(cudaStream_t, const T*, T*, const PoolShape&);                                \
-  template void max_pool_argmax(cudaStream_t, const T*, Argmax, const PoolShape&);                     \
-  template void max_pool_grad(cudaStream_t, const T*, const T*, T*, const T*, const PoolShape&);       \
-  template void max_pool_grad_argmax(cudaStream_t, const T*, Argmax, T*, const T*, const PoolShape&);  \
-  template void avg_pool(cudaStream_t, const T*, T*, const PoolShape&);                                \
-  template void avg_pool_grad(cudaStream_t, const T*, T*, const T*, const PoolShape&);                 \
-  template void global_avg_pool(cudaStream_t, const T*, T*, const PixelShape&);                        \
-  template void global_avg_pool_grad(cudaStream_t, const T*, T*, const T*, const PixelShape&);         \
-  template void shortcut(cudaStream_t, const T*, T*, const ShortcutShape&);                            \
-  template void shortcut_grad(cudaStream_t, const T*, T*, const T*, const ShortcutShape&);             \
+#define SNUG_INSTANTIATE(T)                                                                           \
+  template void max_pool(cudaStream_t, const T*, T*, const PoolShape&);                               \
+  template void max_pool_argmax(cudaStream_t, const T*, Argmax, const PoolShape&);                    \
+  template void max_pool_grad(cudaStream_t, const T*, const T*, T*, const T*, const PoolShape&);      \
+  template void max_pool_grad_argmax(cudaStream_t, const T*, Argmax, T*, const T*, const PoolShape&); \
+  template void avg_pool(cudaStream_t, const T*, T*, const PoolShape&);                               \
+  template void avg_pool_grad(cudaStream_t, const T*, T*, const T*, const PoolShape&);                \
+  template void global_avg_pool(cudaStream_t, const T*, T*, const PixelShape&);                       \
+  template void global_avg_pool_grad(cudaStream_t, const T*, T*, const T*, const PixelShape&);        \
+  template void shortcut(cudaStream_t, const T*, T*, const ShortcutShape&);                           \
+  template void shortcut_grad(cudaStream_t, const T*, T*, const T*, const ShortcutShape&);            \
   template void transpose_examples(cudaStream_t, const T*, T*, std::uint32_t, std::uint32_t, std::int64_t)
 
 SNUG_INSTANTIATE(float);

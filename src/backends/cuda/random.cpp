@@ -65,10 +65,9 @@ std::unique_ptr<BoundKernel> bind_image_input(const Call& call) {
                                    .augment = call.attributes().integer("augment") != 0};
   std::ranges::copy(call.attributes().reals("mean"), constants.mean);
   std::ranges::copy(call.attributes().reals("std"), constants.deviation);
-  return call.launch([images = call.in<std::uint8_t>(0), y = call.out<T>(0), scalars = call.scalars(1), constants,
-                      count = call.elements()](cudaStream_t stream) {
-    launch::image_input<T>(stream, images, y, scalars, constants, count);
-  });
+  return call.launch(
+      [images = call.in<std::uint8_t>(0), y = call.out<T>(0), scalars = call.scalars(1), constants,
+       count = call.elements()](cudaStream_t stream) { launch::image_input<T>(stream, images, y, scalars, constants, count); });
 }
 
 constexpr Signature kDropout{.inputs = {Element::real, Element::scalars}, .layouts = Layouts::equal};

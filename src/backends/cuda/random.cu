@@ -1,6 +1,5 @@
-#include "backends/cuda/random.h"
-
 #include "backends/cuda/device_code.cuh"
+#include "backends/cuda/random.h"
 #include "ops/random_draws.h"
 
 namespace snug::backends::cuda::launch {
@@ -16,9 +15,8 @@ __device__ inline std::uint32_t logical_number(std::uint32_t position, const Log
 
 // In double, so that the result is the reference's.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    dropout_kernel(const T* x, T* y, const Scalars* scalars, double probability, std::uint64_t key, LogicalOrder order,
-                   std::uint32_t count) {
+__global__ void __launch_bounds__(kThreads) dropout_kernel(const T* x, T* y, const Scalars* scalars, double probability,
+                                                           std::uint64_t key, LogicalOrder order, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
   const std::uint64_t element = scalars->first_example * order.example + logical_number(i, order);
@@ -45,8 +43,8 @@ struct DrawUniform {
 };
 
 template <typename T, typename Draw>
-__global__ void __launch_bounds__(kThreads)
-    draw_kernel(Draw draw, T* w, const Scalars* scalars, double spread, std::uint64_t key, LogicalOrder order, std::uint32_t count) {
+__global__ void __launch_bounds__(kThreads) draw_kernel(Draw draw, T* w, const Scalars* scalars, double spread, std::uint64_t key,
+                                                        LogicalOrder order, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i < count) w[i] = narrow<T>(spread * draw(scalars->seed, key, logical_number(i, order)));
 }
@@ -119,11 +117,11 @@ void image_input(cudaStream_t stream, const std::uint8_t* images, T* y, const Sc
 
 template void fill(cudaStream_t, double*, double, std::int64_t);
 
-#define SNUG_INSTANTIATE(T)                                                                                                    \
-  template void dropout(cudaStream_t, const T*, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t);        \
-  template void fill(cudaStream_t, T*, double, std::int64_t);                                                                  \
-  template void init_normal(cudaStream_t, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t);              \
-  template void init_uniform(cudaStream_t, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t);             \
+#define SNUG_INSTANTIATE(T)                                                                                             \
+  template void dropout(cudaStream_t, const T*, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t); \
+  template void fill(cudaStream_t, T*, double, std::int64_t);                                                           \
+  template void init_normal(cudaStream_t, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t);       \
+  template void init_uniform(cudaStream_t, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t);      \
   template void image_input(cudaStream_t, const std::uint8_t*, T*, const Scalars*, const ImageConstants&, std::int64_t)
 
 SNUG_INSTANTIATE(float);

@@ -1,6 +1,5 @@
-#include "backends/cuda/sums.h"
-
 #include "backends/cuda/columns.cuh"
+#include "backends/cuda/sums.h"
 
 namespace snug::backends::cuda::launch {
 
@@ -21,7 +20,7 @@ class RowTerms {
   __device__ RowTerms(const Arguments& arguments, const RowShape& shape, std::uint32_t group, std::uint32_t channel)
       : x_(arguments.x + channel), channels_(shape.channels), rows_(examples_in_group(shape, group) * shape.pixels) {}
   __device__ std::uint32_t rows() const { return rows_; }
-  __device__ void add(std::uint32_t row, float (&a)[V], float (& /*b*/)[V]) const {
+  __device__ void add(std::uint32_t row, float (&a)[V], float (&/*b*/)[V]) const {
     const Pack<T, V> pack = load<V>(x_ + std::size_t{row} * channels_);
 #pragma unroll
     for (int v = 0; v < V; ++v) a[v] += widen(pack.at[v]);
