@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One training step of WRN-28-2 in PyTorch, timed: the peer of bench/step.cpp.
 
-Usage: python3 torch_step.py [--device cpu|cuda] [--batch 100] [--steps 7] [--precision fp32|fp16] [--graph]
+Usage: python3 torch_step.py [--device cpu|cuda] [--batch 100] [--steps 7] [--precision fp32|fp16] [--graph] [--no-tf32]
 Prints one JSON line a memory format (and, on a GPU with --graph, one for the step replayed as a CUDA graph).
 """
 import argparse, json, statistics, time
@@ -79,7 +79,8 @@ def measure(options, memory_format, graph=False):
         seconds.append(time.perf_counter() - start)
     median = statistics.median(seconds)
     print(json.dumps({"peer": f"torch {torch.__version__}", "device": options.device, "precision": options.precision, "batch": options.batch,
-                      "memory_format": str(memory_format).split(".")[-1], "graph": graph, "step_seconds": round(median, 6),
+                      "memory_format": str(memory_format).split(".")[-1], "graph": graph, "tf32": torch.backends.cudnn.allow_tf32,
+                      "step_seconds": round(median, 6),
                       "images_per_second": round(options.batch / median, 1)}), flush=True)
 
 
@@ -90,8 +91,10 @@ def main():
     parser.add_argument("--steps", type=int, default=7)
     parser.add_argument("--precision", default="fp32", choices=("fp32", "fp16"))
     parser.add_argument("--graph", action="store_true")
+    parser.add_argument("--no-tf32", action="store_true", help="full fp32 products on a GPU; PyTorch's convolutions use TF32 otherwise")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = not options.no_tf32
     for memory_format in (torch.contiguous_format, torch.channels_last):
         measure(options, memory_format)
     if options.graph:

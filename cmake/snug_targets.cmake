@@ -112,11 +112,20 @@ function(snug_examples)
   endforeach()
 endfunction()
 
-# Each bench/<name>.cpp is a Google Benchmark program bench_<name>; it may look inside.
+# bench/step_bench.cpp times whole training steps and has a command line of its own.
+function(snug_step_bench)
+  snug_closure(targets api)
+  add_executable(step_bench ${PROJECT_SOURCE_DIR}/bench/step_bench.cpp)
+  set_target_properties(step_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+  target_link_libraries(step_bench PRIVATE ${targets} CLI11::CLI11 nlohmann_json::nlohmann_json)
+endfunction()
+
+# Every other bench/<name>.cpp is a Google Benchmark program bench_<name>; it may look inside.
 function(snug_benchmarks)
   find_package(benchmark REQUIRED)
   snug_closure(targets api)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/step_bench.cpp$")
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM name)
     add_executable(bench_${name} ${source})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the checks, cheapest first, and stops at the first that fails.
-# usage: scripts/test.sh [style] [release] [consumer] [asan] [tidy]    all of them when none is named
+# usage: scripts/test.sh [style] [release] [consumer] [asan] [cuda] [tidy]    all of them when none is named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -34,6 +34,13 @@ check_consumer() {
     cmake --build "$folder/build" -j "$jobs" && "$folder/build/consumer"
 }
 
+# Builds and links the plugin for every architecture; nothing runs, so no GPU is needed.
+check_cuda() {
+  local nvcc
+  nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || { echo "    skipped: no nvcc"; return 0; }
+  CUDACXX=$nvcc configure cuda && cmake --build --preset cuda -j "$jobs" --target snug_cuda step_bench
+}
+
 check_tidy() { configure release && scripts/tidy.py build/release "$jobs"; }
 
 style() {
@@ -51,13 +58,14 @@ asan() {
   stage "asan build" build asan
   stage "asan tests" run_ctest asan
 }
+cuda() { stage "CUDA plugin" check_cuda; }
 tidy() { stage "clang-tidy" check_tidy; }
 
-if (($# == 0)); then set -- style release consumer asan tidy; fi
+if (($# == 0)); then set -- style release consumer asan cuda tidy; fi
 for group in "$@"; do
   case $group in
-    style | release | consumer | asan | tidy) ;;
-    *) echo "usage: scripts/test.sh [style] [release] [consumer] [asan] [tidy]" >&2 && exit 2 ;;
+    style | release | consumer | asan | cuda | tidy) ;;
+    *) echo "usage: scripts/test.sh [style] [release] [consumer] [asan] [cuda] [tidy]" >&2 && exit 2 ;;
   esac
 done
 

@@ -31,7 +31,8 @@ GraphBuilder::GraphBuilder(std::string name, std::int64_t batch, DType dtype)
     : dtype_(dtype), builder_(graph_.states, graph_.forward) {
   check_name(name);
   if (batch < 1) throw_user_error("a batch of {} examples is not possible; use at least 1", batch);
-  if (dtype != DType::f32 && dtype != DType::f64) throw_user_error("models are built in f32 or f64, not {}", name_of(dtype));
+  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::f16)
+    throw_user_error("models are built in f16, f32 or f64, not {}", name_of(dtype));
   graph_.name = std::move(name);
   graph_.batch = batch;
   graph_.scalars = add_state("scalars", ops::scalars_type(), Role::scalar, false, {});

@@ -14,7 +14,8 @@ namespace snug::frontend {
 
 class GraphBuilder {
  public:
-  // `dtype` (f32 or f64) is what activations and parameters are computed in.
+  // `dtype` (f16, f32 or f64) is what activations, parameters, gradients and momentum are stored in; with f16 the parameters and
+  // statistics of normalisation stay f32.
   GraphBuilder(std::string name, std::int64_t batch, DType dtype = DType::f32);
   // The section builder points into the graph beside it.
   GraphBuilder(const GraphBuilder&) = delete;

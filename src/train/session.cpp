@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/half.h"
 
 namespace snug::train {
 
@@ -26,6 +27,16 @@ void for_each_element(const Type& type, F f) {
   }
 }
 
+// A half as it is stored, converting like a number.
+struct StoredHalf {
+  std::uint16_t bits = 0;
+
+  StoredHalf() = default;
+  explicit StoredHalf(double value) : bits(half_from_double(value)) {}
+  explicit operator double() const { return float_from_half(bits); }
+};
+static_assert(sizeof(StoredHalf) == 2);
+
 // Calls f with a value of the C++ type that the state's elements have.
 template <typename F>
 void with_floating_type(const std::string& name, const Type& type, F f) {
@@ -33,6 +44,8 @@ void with_floating_type(const std::string& name, const Type& type, F f) {
     f(double{});
   } else if (type.dtype == DType::f32) {
     f(float{});
+  } else if (type.dtype == DType::f16) {
+    f(StoredHalf{});
   } else {
     throw_user_error("'{}' is {}, not a floating-point state", name, to_string(type));
   }
@@ -52,6 +65,12 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed)
   example_bytes_ = static_cast<std::size_t>(program.state(input_).type.bytes().count() / program.microbatch);
   executor_->write_scalars({.seed = seed_});
   executor_->run(SectionKind::init);
+}
+
+void Session::set_loss_scale(double loss_scale) {
+  if (!(loss_scale > 0 && std::isfinite(loss_scale)))
+    throw_user_error("a loss scale of {} is not possible; use a number above 0", loss_scale);
+  loss_scale_ = loss_scale;
 }
 
 StateId Session::required_state(std::string_view name) const {
@@ -88,7 +107,8 @@ Result Session::run(SectionKind kind, const Examples& examples) {
                               .first_example = first,
                               .valid_examples = count,
                               .batch_examples = total,
-                              .learning_rate = learning_rate_});
+                              .learning_rate = learning_rate_,
+                              .loss_scale = loss_scale_});
     executor_->run(kind);
   }
   const Metrics metrics = executor_->read_metrics();

@@ -38,6 +38,9 @@ class Session {
   Result evaluate(const Examples& examples);
 
   void set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
+  // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Fixed; losses that are
+  // reported are not scaled. A power of two changes no bit as long as nothing over- or underflows.
+  void set_loss_scale(double loss_scale);
   std::uint64_t step() const { return step_; }
 
   // A state's values as doubles in logical order, whatever its layout and floating-point type.
@@ -64,6 +67,7 @@ class Session {
   std::uint64_t seed_;
   std::uint64_t step_ = 0;
   double learning_rate_ = 0.1;
+  double loss_scale_ = 1;
 };
 
 }  // namespace snug::train

@@ -1,0 +1,218 @@
+// Trains a model of the zoo on random images and says how fast a step is, how many bytes it took, and what the losses were:
+//
+//   step_bench wrn-28-2 --batch 100 --device cuda --precision fp16 --steps 200 --json
+//
+// The same seed gives the same images, labels and initial weights on every device, so that losses can be compared.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "backends/cuda_plugin.h"
+#include "backends/reference/reference.h"
+#include "base/error.h"
+#include "base/philox.h"
+#include "frontend/zoo.h"
+#include "plan/compile.h"
+#include "train/session.h"
+
+namespace snug {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+struct Options {
+  std::string model = "wrn-28-2";
+  std::int64_t batch = 100;
+  std::int64_t microbatch = 0;  // 0: the whole batch
+  std::int64_t image_size = 0;  // 0: the model's own
+  std::string device = "cpu";
+  std::string precision = "fp32";
+  int steps = 100;
+  int threads = 0;
+  double learning_rate = 0.1;
+  double loss_scale = 0;  // 0: 1024 in fp16, else 1
+  std::uint64_t seed = 1;
+  std::string workspace_limit = "16MiB";
+  bool tf32 = false;
+  bool graphs = true;
+  bool json = false;
+  bool kernels = false;
+};
+
+// A few batches that steps take in turn: drawing new ones would be timed with the step.
+class RandomBatches {
+ public:
+  RandomBatches(std::uint64_t seed, std::int64_t batch, std::int64_t example_bytes, std::int64_t classes) {
+    for (std::uint64_t b = 0; b < kBatches; ++b) {
+      std::vector<std::byte>& images = images_.emplace_back(static_cast<std::size_t>(batch * example_bytes));
+      for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>(philox(seed, i, b).word[0] >> 24U);
+      std::vector<std::int32_t>& labels = labels_.emplace_back(static_cast<std::size_t>(batch));
+      for (std::size_t i = 0; i < labels.size(); ++i) {
+        labels[i] = static_cast<std::int32_t>(uniform_below(philox(seed, i, b).word[1], static_cast<std::uint32_t>(classes)));
+      }
+    }
+  }
+  train::Examples operator[](std::size_t step) const {
+    return {.inputs = images_[step % kBatches], .labels = labels_[step % kBatches]};
+  }
+
+ private:
+  static constexpr std::size_t kBatches = 4;
+  std::vector<std::vector<std::byte>> images_;
+  std::vector<std::vector<std::int32_t>> labels_;
+};
+
+Backend open_backend(const Options& options) {
+  if (options.device == "cuda") {
+    return backends::load_cuda_backend(
+        {.allow_tf32 = options.tf32, .use_graphs = options.graphs, .workspace_limit = parse_bytes(options.workspace_limit)});
+  }
+  return backends::reference_backend(options.threads > 0 ? options.threads
+                                                         : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+}
+
+Json kernel_counts(const Plan& plan) {
+  std::map<std::string, int> counts;
+  for (const Section& section : plan.program.sections) {
+    if (section.kind != SectionKind::micro && section.kind != SectionKind::update) continue;
+    for (const Node& node : section.nodes) ++counts[node.kernel];
+  }
+  return counts;
+}
+
+Bytes largest_workspace(const Plan& plan) {
+  Bytes largest;
+  for (const Section& section : plan.program.sections) {
+    for (const Value& value : section.values) {
+      if (value.role == Role::workspace) largest = std::max(largest, value.type.bytes());
+    }
+  }
+  return largest;
+}
+
+void print_kernels(const Plan& plan) {
+  const Section& micro = *plan.program.find_section(SectionKind::micro);
+  for (const Node& node : micro.nodes) {
+    const Bytes workspace = node.workspace.valid() ? micro.value(node.workspace).type.bytes() : Bytes(0);
+    fmt::print(stderr, "{:36} {:28} {} workspace {}\n", node.kernel, node.layer,
+               to_string(micro.value(node.outputs.front()).type), workspace.count());
+  }
+}
+
+Json run(const Options& options) {
+  const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
+  const DType dtype = options.precision == "fp16" ? DType::f16 : DType::f32;
+  const Graph graph = frontend::build_zoo_model(
+      options.model, {.batch = microbatch, .image_size = options.image_size, .dtype = dtype, .augment = true});
+  const Backend backend = open_backend(options);
+  const auto start = Clock::now();
+  Plan made = compile(graph, backend, {.batch = options.batch});
+  const double plan_seconds = seconds_since(start);
+  if (options.kernels) print_kernels(made);
+
+  train::Session session(std::move(made), backend, options.seed);
+  session.set_learning_rate(options.learning_rate);
+  session.set_loss_scale(options.loss_scale > 0 ? options.loss_scale : dtype == DType::f16 ? 1024 : 1);
+  const Plan& plan = session.plan();
+  const Type& images = plan.program.state(plan.program.find_state("images")).type;
+  const std::int64_t classes = graph.forward.value(graph.forward.nodes[graph.loss.index()].inputs[0]).type.shape[1];
+  const RandomBatches batches(options.seed, options.batch, images.bytes().count() / images.shape[0], classes);
+
+  std::vector<double> losses;
+  std::vector<double> times;
+  for (int step = 0; step < options.steps; ++step) {
+    const auto begin = Clock::now();
+    const double loss = session.train_step(batches[static_cast<std::size_t>(step)]).loss;
+    times.push_back(seconds_since(begin));
+    if (losses.size() < 20) losses.push_back(loss);
+  }
+  // The first steps load libraries and record graphs.
+  const double first_step_seconds = times.front();
+  if (times.size() > 10) times.erase(times.begin(), times.begin() + 5);
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  const double step_seconds = times[times.size() / 2];
+
+  session.executor().start_measuring();
+  for (std::size_t i = 0; i < 2; ++i) {
+    session.train_step(batches[i]);
+    session.evaluate(batches[i]);
+  }
+  return {{"model", options.model},
+          {"device", options.device},
+          {"precision", options.precision},
+          {"batch", options.batch},
+          {"microbatch", microbatch},
+          {"images_per_second", static_cast<double>(options.batch) / step_seconds},
+          {"step_seconds", step_seconds},
+          {"first_step_seconds", first_step_seconds},
+          {"plan_seconds", plan_seconds},
+          {"planned_peak_bytes", plan.planned_peak_bytes.count()},
+          {"measured_peak_bytes", session.executor().measured_peak_bytes().count()},
+          {"largest_workspace_bytes", largest_workspace(plan).count()},
+          {"margins_untouched", session.executor().arena().margins_untouched()},
+          {"kernels", kernel_counts(plan)},
+          {"losses", losses}};
+}
+
+void print(const Json& result) {
+  fmt::print("{} {} {}: batch {} in microbatches of {}\n", result["model"].get<std::string>(),
+             result["device"].get<std::string>(), result["precision"].get<std::string>(), result["batch"].get<std::int64_t>(),
+             result["microbatch"].get<std::int64_t>());
+  fmt::print("  {:.0f} images/s, {:.3f} ms a step; planned {} bytes, measured {}\n", result["images_per_second"].get<double>(),
+             1e3 * result["step_seconds"].get<double>(), result["planned_peak_bytes"].get<std::int64_t>(),
+             result["measured_peak_bytes"].get<std::int64_t>());
+  fmt::print("  losses");
+  for (const double loss : result["losses"]) fmt::print(" {:.5f}", loss);
+  fmt::print("\n");
+}
+
+}  // namespace
+
+}  // namespace snug
+
+int main(int argc, char** argv) {
+  snug::Options options;
+  CLI::App app("Times training steps on random images");
+  app.add_option("model", options.model, "a model of the zoo");
+  app.add_option("--batch", options.batch);
+  app.add_option("--microbatch", options.microbatch, "0: the whole batch");
+  app.add_option("--image-size", options.image_size, "0: the model's own");
+  app.add_option("--device", options.device)->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "fp16"}));
+  app.add_option("--steps", options.steps)->check(CLI::Range(1, 1'000'000));
+  app.add_option("--threads", options.threads, "of the CPU; 0: all cores");
+  app.add_option("--lr", options.learning_rate);
+  app.add_option("--loss-scale", options.loss_scale, "0: 1024 in fp16, else 1");
+  app.add_option("--seed", options.seed);
+  app.add_option("--workspace-limit", options.workspace_limit, "of a library's kernel on the GPU, where it has a choice");
+  app.add_flag("--tf32", options.tf32, "allow TF32 in fp32 products");
+  app.add_flag("!--no-graphs", options.graphs, "launch every kernel by itself");
+  app.add_flag("--kernels", options.kernels, "list the chosen kernels on standard error");
+  app.add_flag("--json", options.json);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const snug::Json result = snug::run(options);
+    if (options.json) {
+      std::puts(result.dump().c_str());
+    } else {
+      snug::print(result);
+    }
+    return 0;
+  } catch (const snug::UserError& error) {
+    fmt::print(stderr, "step_bench: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "step_bench: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Collects what another machine with an NVIDIA GPU needs to run the conformance tests and step_bench, into build/bundle/: programs,
+# plugin, and the shared libraries that such a machine may lack. CUDA's own libraries and cuDNN come from there; run.sh finds them.
+# usage: scripts/bundle.sh [build folder]        default: build/cuda
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build/cuda}
+bundle=build/bundle
+limit_mb=60
+
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug_cuda snug_conformance_test step_bench
+rm -rf "$bundle"
+mkdir -p "$bundle/bin" "$bundle/lib"
+cp "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$bundle/bin/"
+strip --strip-debug "$bundle"/bin/*
+
+# The C library and its kin are newer there, or the same; NVIDIA's libraries are large, and must fit the driver.
+left_there='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz|libcuda|libcudart|libcudnn|libcublas|libcublasLt|libnvrtc)[.-]'
+ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | while read -r name path; do
+  if [[ ! $name =~ $left_there ]]; then cp -L "$path" "$bundle/lib/$name"; fi
+done
+
+cat >"$bundle/run.sh" <<'RUN'
+#!/usr/bin/env bash
+# usage: run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh      (a bit of everything)
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+# The folder of a library: PyTorch's packages first (their cuDNN is the newest), then the toolkit's and the system's.
+folder_of() {
+  local packages
+  packages=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])' 2>/dev/null || true)
+  find ${packages:+"$packages/nvidia"} /usr/local/cuda*/lib64/ /usr/local/cuda*/lib/ /usr/local/cuda*/targets/*/lib/ \
+    /usr/lib/x86_64-linux-gnu /opt -name "$1" 2>/dev/null | head -n 1 | xargs -r dirname
+}
+path=$here/lib
+for library in libcudnn.so.9 libcublasLt.so.13 libnvrtc.so.13; do
+  folder=$(folder_of "$library")
+  if [[ -n $folder ]]; then path+=:$folder; else echo "run.sh: $library was not found; going on without" >&2; fi
+done
+export LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export SNUG_REQUIRE_CUDA=1 OMP_WAIT_POLICY=passive
+echo "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" >&2
+
+what=${1:-all}
+shift || true
+case $what in
+  conformance) exec "$here/bin/snug_conformance_test" --gtest_filter='*BackendConformance*cuda*' "$@" ;;
+  bench) exec "$here/bin/step_bench" "$@" ;;
+  all)
+    "$here/bin/snug_conformance_test" --gtest_filter='*BackendConformance*cuda*'
+    failed=$?
+    for precision in fp32 fp16; do
+      "$here/bin/step_bench" wrn-28-2 --batch 100 --device cuda --precision $precision --steps 200 --json || failed=1
+    done
+    exit $failed
+    ;;
+  *) echo "usage: run.sh [conformance|bench|all] ..." >&2 && exit 2 ;;
+esac
+RUN
+chmod +x "$bundle/run.sh"
+
+size_mb=$(($(du -sk "$bundle" | cut -f 1) / 1024))
+find "$bundle" -type f -printf '%10s  %P\n'
+if ((size_mb >= limit_mb)); then
+  echo "bundle.sh: $bundle has $size_mb MB; it must stay below $limit_mb" >&2
+  exit 1
+fi
+echo "$bundle: $size_mb MB"

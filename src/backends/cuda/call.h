@@ -1,0 +1,120 @@
+// What a kernel of this backend is bound to, and the frame that makes a KernelDef of two functions, one for each stored type:
+//
+//   template <typename T> std::unique_ptr<BoundKernel> bind_relu(const Call& call) {
+//     return call.launch([x = call.in<T>(0), ...](cudaStream_t stream) { launch::relu<T>(stream, x, ...); });
+//   }
+//   constinit const KernelDef relu = define<bind_relu<float>, bind_relu<__half>>("cuda_relu");
+//
+// Everything is read from types and attributes when a kernel is bound; its run() only enqueues. What changes between steps is
+// read on the device, from the scalar block.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <cuda_fp16.h>
+
+#include "backends/cuda/device.h"
+#include "ir/kernel.h"
+#include "ir/scalars.h"
+
+namespace snug::backends::cuda {
+
+// What an operand holds. All real ones of a node are f32, or all f16: T. Statistics, and the parameters of normalisation, are
+// f32.
+enum class Element : std::uint8_t { real, statistic, scalars, labels, image_bytes, bits, argmax, metrics };
+
+enum class Layouts : std::uint8_t {
+  channels_last,  // of every operand of rank 4
+  equal,          // any one, the same for all operands of rank 3 and more: the kernel goes by position
+  any,
+};
+
+// The operands of a kernel in order; those not listed are real.
+struct Signature {
+  std::array<Element, 9> inputs{};
+  std::array<Element, 3> outputs{};
+  Layouts layouts = Layouts::channels_last;
+};
+
+// Why the operands cannot be taken; nothing when they can.
+std::optional<std::string> refusal(const Signature& signature, const KernelQuery& query);
+
+template <typename F>
+class Launch final : public BoundKernel {
+ public:
+  Launch(cudaStream_t stream, F enqueue) : stream_(stream), enqueue_(std::move(enqueue)) {}
+  void run() override { enqueue_(stream_); }
+
+ private:
+  cudaStream_t stream_;
+  F enqueue_;
+};
+
+class Call {
+ public:
+  explicit Call(const KernelArguments& arguments) : arguments_(arguments) {}
+
+  const Attributes& attributes() const { return arguments_.attributes; }
+  std::size_t input_count() const { return arguments_.inputs.size(); }
+  const Type& input_type(std::size_t i) const { return arguments_.inputs[i].type; }
+  const Type& output_type(std::size_t i) const { return arguments_.outputs[i].type; }
+  const Shape& input_shape(std::size_t i) const { return input_type(i).shape; }
+  const Shape& output_shape(std::size_t i) const { return output_type(i).shape; }
+  std::int64_t elements() const { return output_type(0).elements(); }
+
+  template <typename T>
+  const T* in(std::size_t i) const {
+    return reinterpret_cast<const T*>(arguments_.inputs[i].data);
+  }
+  template <typename T>
+  T* out(std::size_t i) const {
+    return reinterpret_cast<T*>(arguments_.outputs[i].data);
+  }
+  const Scalars* scalars(std::size_t i) const { return in<Scalars>(i); }
+  // What the attribute `accumulate` adds output 0 to; nullptr without it.
+  template <typename T>
+  const T* addend() const {
+    return accumulates(attributes()) ? in<T>(input_count() - 1) : nullptr;
+  }
+  template <typename T>
+  T* workspace() const {
+    return reinterpret_cast<T*>(arguments_.workspace.data());
+  }
+  std::span<std::byte> workspace_bytes() const { return arguments_.workspace; }
+  CudaDevice& device() const { return cuda_device(arguments_.device); }
+
+  template <typename F>
+  std::unique_ptr<BoundKernel> launch(F enqueue) const {
+    return std::make_unique<Launch<F>>(device().stream(), std::move(enqueue));
+  }
+
+ private:
+  const KernelArguments& arguments_;
+};
+
+using Binder = std::unique_ptr<BoundKernel> (*)(const Call&);
+using WorkspaceOf = Bytes (*)(const KernelQuery&);
+
+inline Bytes no_workspace(const KernelQuery& /*query*/) { return {}; }
+
+KernelMatch match_operands(const Signature& signature, WorkspaceOf workspace, const KernelQuery& query);
+std::unique_ptr<BoundKernel> bind_by_dtype(const Signature& signature, Binder f32, Binder f16, const KernelArguments& arguments);
+
+// `op`: by default what follows the kernel's first underscore; the part before it names the library.
+template <Binder F32, Binder F16, Signature Operands = Signature{}, WorkspaceOf Workspace = no_workspace>
+consteval KernelDef define(std::string_view name, std::string_view op = {}) {
+  return {.name = name,
+          .op = op.empty() ? name.substr(name.find('_') + 1) : op,
+          .match = [](const KernelQuery& query) { return match_operands(Operands, Workspace, query); },
+          .bind = [](const KernelArguments& arguments) { return bind_by_dtype(Operands, F32, F16, arguments); }};
+}
+
+// f32 or f16, whichever the query's first operand of role `real` is.
+DType computing_dtype(const Signature& signature, std::span<const Type> inputs, std::span<const Type> outputs);
+
+}  // namespace snug::backends::cuda

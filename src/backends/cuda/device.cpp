@@ -1,0 +1,98 @@
+#include "backends/cuda/device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cuda/convolutions.h"
+#include "backends/cuda/matrix_products.h"
+#include "backends/cuda/runner.h"
+#include "base/error.h"
+
+namespace snug::backends::cuda {
+
+namespace {
+
+void require_device(int device) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    throw_user_error("no CUDA device was found: {}",
+                     status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status));
+  }
+  if (device < 0 || device >= count)
+    throw_user_error("there is no CUDA device {}; the last of {} is {}", device, count, count - 1);
+  const cudaError_t started = cudaSetDevice(device);
+  if (started != cudaSuccess) {
+    cudaGetLastError();
+    throw_user_error("CUDA device {} does not start: {}", device, cudaGetErrorString(started));
+  }
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(const CudaOptions& options) : options_(options) {
+  require_device(options.device);
+  stream_ = make_stream();
+  staging_ = std::make_unique<Staging>();
+}
+
+CudaDevice::~CudaDevice() = default;
+
+void CudaDevice::make_current() const { SNUG_CUDA_CALL(cudaSetDevice(options_.device)); }
+
+void CudaDevice::wait() const { SNUG_CUDA_CALL(cudaStreamSynchronize(stream())); }
+
+std::unique_ptr<Arena> CudaDevice::make_arena(Bytes size) { return make_cuda_arena(*this, size); }
+
+std::unique_ptr<SectionRunner> CudaDevice::make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) {
+  return make_cuda_runner(*this, std::move(kernels));
+}
+
+Convolutions& CudaDevice::convolutions() {
+  make_current();
+  if (!convolutions_) convolutions_ = std::make_unique<Convolutions>(*this);
+  return *convolutions_;
+}
+
+MatrixProducts& CudaDevice::matrix_products() {
+  make_current();
+  if (!matrix_products_) matrix_products_ = std::make_unique<MatrixProducts>(*this);
+  return *matrix_products_;
+}
+
+Staging::Staging() : memory_(make_pinned_memory(kSlots * kSlotBytes)) {
+  for (Event& event : finished_) event = make_event();
+}
+
+std::byte* Staging::take_slot() {
+  last_ = (last_ + 1) % kSlots;
+  SNUG_CUDA_CALL(cudaEventSynchronize(finished_[last_].get()));  // at once when nothing was ever recorded
+  return static_cast<std::byte*>(memory_.get()) + last_ * kSlotBytes;
+}
+
+void Staging::write(std::byte* device, std::span<const std::byte> source, cudaStream_t stream) {
+  while (!source.empty()) {
+    const std::size_t bytes = std::min(source.size(), kSlotBytes);
+    std::byte* slot = take_slot();
+    std::memcpy(slot, source.data(), bytes);
+    SNUG_CUDA_CALL(cudaMemcpyAsync(device, slot, bytes, cudaMemcpyHostToDevice, stream));
+    SNUG_CUDA_CALL(cudaEventRecord(finished_[last_].get(), stream));
+    source = source.subspan(bytes);
+    device += bytes;
+  }
+}
+
+void Staging::read(std::span<std::byte> target, const std::byte* device, cudaStream_t stream) {
+  while (!target.empty()) {
+    const std::size_t bytes = std::min(target.size(), kSlotBytes);
+    std::byte* slot = take_slot();
+    SNUG_CUDA_CALL(cudaMemcpyAsync(slot, device, bytes, cudaMemcpyDeviceToHost, stream));
+    SNUG_CUDA_CALL(cudaStreamSynchronize(stream));
+    std::memcpy(target.data(), slot, bytes);
+    target = target.subspan(bytes);
+    device += bytes;
+  }
+}
+
+}  // namespace snug::backends::cuda

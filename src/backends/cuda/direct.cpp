@@ -1,0 +1,137 @@
+#include "backends/cuda/direct.h"
+
+#include "backends/cuda/call.h"
+#include "backends/cuda/kernels.h"
+#include "ops/conv2d.h"
+
+namespace snug::backends::cuda {
+
+namespace {
+
+launch::ConvShape conv_shape(const Shape& input, const Shape& weight, const Attributes& attributes) {
+  const auto g = ops::Conv2dGeometry::from(input, weight, attributes);
+  const auto narrow = [](std::int64_t size) { return static_cast<int>(size); };
+  return {.batch = narrow(g.batch),
+          .in_channels = narrow(g.in_channels),
+          .in_height = narrow(g.in_height),
+          .in_width = narrow(g.in_width),
+          .out_channels = narrow(g.out_channels),
+          .out_height = narrow(g.out_height),
+          .out_width = narrow(g.out_width),
+          .kernel_height = narrow(g.kernel_height),
+          .kernel_width = narrow(g.kernel_width),
+          .stride_height = narrow(g.stride_height),
+          .stride_width = narrow(g.stride_width),
+          .padding_height = narrow(g.padding_height),
+          .padding_width = narrow(g.padding_width),
+          .dilation_height = narrow(g.dilation_height),
+          .dilation_width = narrow(g.dilation_width),
+          .groups = narrow(g.groups)};
+}
+
+template <typename T>
+std::unique_ptr<BoundKernel> bind_conv2d(const Call& call) {
+  return call.launch([x = call.in<T>(0), weight = call.in<T>(1), bias = call.input_count() == 3 ? call.in<T>(2) : nullptr,
+                      y = call.out<T>(0), shape = conv_shape(call.input_shape(0), call.input_shape(1), call.attributes())](
+                         cudaStream_t stream) { launch::conv2d<T>(stream, x, weight, bias, y, shape); });
+}
+
+template <typename T>
+std::unique_ptr<BoundKernel> bind_conv2d_grad_input(const Call& call) {
+  return call.launch([dy = call.in<T>(0), weight = call.in<T>(1), dx = call.out<T>(0),
+                      shape = conv_shape(call.output_shape(0), call.input_shape(1), call.attributes())](cudaStream_t stream) {
+    launch::conv2d_grad_input<T>(stream, dy, weight, dx, shape);
+  });
+}
+
+template <typename T>
+std::unique_ptr<BoundKernel> bind_conv2d_grad_weight(const Call& call) {
+  return call.launch([dy = call.in<T>(0), x = call.in<T>(1), dw = call.out<T>(0),
+                      shape = conv_shape(call.input_shape(1), call.output_shape(0), call.attributes())](cudaStream_t stream) {
+    launch::conv2d_grad_weight<T>(stream, dy, x, dw, shape);
+  });
+}
+
+struct Matrix {
+  std::uint32_t rows, columns;
+
+  explicit Matrix(const Shape& shape)
+      : rows(static_cast<std::uint32_t>(shape[0])), columns(static_cast<std::uint32_t>(shape[1])) {}
+};
+
+// y = x weight^T + bias
+template <typename T>
+std::unique_ptr<BoundKernel> bind_linear(const Call& call) {
+  const Matrix x(call.input_shape(0));
+  const Matrix weight(call.input_shape(1));
+  const launch::ProductShape shape{.rows = x.rows,
+                                   .columns = weight.rows,
+                                   .depth = x.columns,
+                                   .a_row = x.columns,
+                                   .a_depth = 1,
+                                   .b_depth = 1,
+                                   .b_column = weight.columns};
+  return call.launch([a = call.in<T>(0), b = call.in<T>(1), bias = call.input_count() == 3 ? call.in<T>(2) : nullptr,
+                      y = call.out<T>(0), shape](cudaStream_t stream) { launch::product<T>(stream, a, b, bias, y, shape); });
+}
+
+// dx = dy weight
+template <typename T>
+std::unique_ptr<BoundKernel> bind_linear_grad_input(const Call& call) {
+  const Matrix dy(call.input_shape(0));
+  const Matrix weight(call.input_shape(1));
+  const launch::ProductShape shape{.rows = dy.rows,
+                                   .columns = weight.columns,
+                                   .depth = dy.columns,
+                                   .a_row = dy.columns,
+                                   .a_depth = 1,
+                                   .b_depth = weight.columns,
+                                   .b_column = 1};
+  return call.launch([a = call.in<T>(0), b = call.in<T>(1), dx = call.out<T>(0), shape](cudaStream_t stream) {
+    launch::product<T>(stream, a, b, static_cast<const T*>(nullptr), dx, shape);
+  });
+}
+
+// dweight = dy^T x
+template <typename T>
+std::unique_ptr<BoundKernel> bind_linear_grad_weight(const Call& call) {
+  const Matrix dy(call.input_shape(0));
+  const Matrix x(call.input_shape(1));
+  const launch::ProductShape shape{.rows = dy.columns,
+                                   .columns = x.columns,
+                                   .depth = dy.rows,
+                                   .a_row = 1,
+                                   .a_depth = dy.columns,
+                                   .b_depth = x.columns,
+                                   .b_column = 1};
+  return call.launch([a = call.in<T>(0), b = call.in<T>(1), dw = call.out<T>(0), shape](cudaStream_t stream) {
+    launch::product<T>(stream, a, b, static_cast<const T*>(nullptr), dw, shape);
+  });
+}
+
+KernelMatch match_fresh(const KernelQuery& query) {
+  if (accumulates(query.attributes)) return Refuse{"this kernel makes only fresh values"};
+  return match_operands(Signature{}, no_workspace, query);
+}
+
+template <Binder F32, Binder F16>
+consteval KernelDef define_fresh(std::string_view name) {
+  KernelDef kernel = define<F32, F16>(name);
+  kernel.match = match_fresh;
+  return kernel;
+}
+
+}  // namespace
+
+constinit const KernelDef conv2d = define_fresh<bind_conv2d<float>, bind_conv2d<__half>>("cuda_conv2d");
+constinit const KernelDef conv2d_grad_input =
+    define_fresh<bind_conv2d_grad_input<float>, bind_conv2d_grad_input<__half>>("cuda_conv2d_grad_input");
+constinit const KernelDef conv2d_grad_weight =
+    define_fresh<bind_conv2d_grad_weight<float>, bind_conv2d_grad_weight<__half>>("cuda_conv2d_grad_weight");
+constinit const KernelDef linear = define_fresh<bind_linear<float>, bind_linear<__half>>("cuda_linear");
+constinit const KernelDef linear_grad_input =
+    define_fresh<bind_linear_grad_input<float>, bind_linear_grad_input<__half>>("cuda_linear_grad_input");
+constinit const KernelDef linear_grad_weight =
+    define_fresh<bind_linear_grad_weight<float>, bind_linear_grad_weight<__half>>("cuda_linear_grad_weight");
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,43 @@
+// Kernels that go by position: every operand lies in the same order. Outputs may lie in the bytes of any input, which each thread
+// has read before it writes. T: float or __half (add also double).
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include "ir/scalars.h"
+
+namespace snug::backends::cuda::launch {
+
+template <typename T>
+void relu(cudaStream_t stream, const T* x, T* y, std::int64_t count);
+template <typename T>
+void relu_grad(cudaStream_t stream, const T* dy, const T* y, T* dx, const T* addend, std::int64_t count);
+// Bit i % 8 of byte i / 8 belongs to element i.
+template <typename T>
+void relu_grad_bits(cudaStream_t stream, const T* dy, const std::uint8_t* bits, T* dx, const T* addend, std::int64_t count);
+template <typename T>
+void sign_bits(cudaStream_t stream, const T* y, std::uint8_t* bits, std::int64_t count);
+template <typename T>
+void add(cudaStream_t stream, const T* a, const T* b, T* y, std::int64_t count);
+
+template <typename T>
+struct SgdOperands {
+  const T* weight;
+  const T* gradient;
+  const T* momentum;  // nullptr: none
+  T* new_weight;
+  T* cleared_gradient;
+  T* new_momentum;
+  const Scalars* scalars;
+};
+struct SgdConstants {
+  float momentum, weight_decay;
+  bool nesterov;
+};
+template <typename T>
+void sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants constants, std::int64_t count);
+
+}  // namespace snug::backends::cuda::launch

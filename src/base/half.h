@@ -1,0 +1,40 @@
+// IEEE half precision on the host, as bits: 1 sign, 5 exponent, 10 fraction. For moving states in and out; kernels have their
+// own.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace snug {
+
+// The nearest half, ties to even; beyond 65504 and half a step it is infinite. Rounded once, so a float passed through is exact.
+inline std::uint16_t half_from_double(double value) {
+  const auto sign = static_cast<std::uint16_t>((std::bit_cast<std::uint64_t>(value) >> 48U) & 0x8000U);
+  const double magnitude = std::fabs(value);
+  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7E00U);
+  if (magnitude >= 65520.0) return static_cast<std::uint16_t>(sign | 0x7C00U);
+  // Below the smallest normal number halves are the multiples of 2^-24. 2^-14 itself comes out of both branches alike.
+  if (magnitude < 0x1p-14) return static_cast<std::uint16_t>(sign | static_cast<unsigned>(std::nearbyint(magnitude * 0x1p24)));
+  int exponent = 0;
+  const double fraction = std::frexp(magnitude, &exponent);  // in [0.5, 1)
+  const auto rounded = static_cast<unsigned>(std::nearbyint(fraction * 2048.0));
+  // Rounding up to 2048 carries into the exponent by itself.
+  return static_cast<std::uint16_t>(sign | ((static_cast<unsigned>(exponent + 14) << 10U) + (rounded - 1024U)));
+}
+
+inline float float_from_half(std::uint16_t bits) {
+  const unsigned exponent = (bits >> 10U) & 0x1FU;
+  const unsigned fraction = bits & 0x3FFU;
+  float magnitude = 0;
+  if (exponent == 0x1FU) {
+    magnitude = std::bit_cast<float>(0x7F800000U | (fraction << 13U));  // infinity, or NaN with its payload
+  } else if (exponent == 0) {
+    magnitude = static_cast<float>(fraction) * 0x1p-24F;
+  } else {
+    magnitude = std::bit_cast<float>(((exponent + 112U) << 23U) | (fraction << 13U));
+  }
+  return (bits & 0x8000U) != 0 ? -magnitude : magnitude;
+}
+
+}  // namespace snug

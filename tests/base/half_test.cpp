@@ -1,0 +1,50 @@
+#include "base/half.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace snug {
+namespace {
+
+TEST(Half, EveryHalfSurvivesTheWayThroughFloat) {
+  for (unsigned bits = 0; bits < 0x10000U; ++bits) {
+    const float value = float_from_half(static_cast<std::uint16_t>(bits));
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(float_from_half(half_from_double(value)))) << bits;
+    } else {
+      ASSERT_EQ(half_from_double(value), bits) << value;
+    }
+  }
+}
+
+TEST(Half, KnownValues) {
+  EXPECT_EQ(half_from_double(1.0), 0x3C00);
+  EXPECT_EQ(half_from_double(-2.0), 0xC000);
+  EXPECT_EQ(half_from_double(65504.0), 0x7BFF);
+  EXPECT_EQ(half_from_double(0x1p-14), 0x0400);
+  EXPECT_EQ(half_from_double(0x1p-24), 0x0001);
+  EXPECT_EQ(half_from_double(std::numeric_limits<double>::infinity()), 0x7C00);
+  EXPECT_EQ(float_from_half(0x3555), 0.333251953125F);
+}
+
+// Between any two neighbours the value goes to the nearer, and from the middle to the even one.
+TEST(Half, RoundsToNearestEven) {
+  for (unsigned bits = 0; bits < 0x7BFFU; ++bits) {
+    const double below = float_from_half(static_cast<std::uint16_t>(bits));
+    const double above = float_from_half(static_cast<std::uint16_t>(bits + 1));
+    const double middle = (below + above) / 2;
+    ASSERT_EQ(half_from_double(middle), bits % 2 == 0 ? bits : bits + 1);
+    ASSERT_EQ(half_from_double(std::nextafter(middle, 0.0)), bits);
+    ASSERT_EQ(half_from_double(std::nextafter(middle, 1e9)), bits + 1);
+  }
+}
+
+TEST(Half, TooLargeBecomesInfinite) {
+  EXPECT_EQ(half_from_double(65519.99), 0x7BFF);
+  EXPECT_EQ(half_from_double(65520.0), 0x7C00);
+  EXPECT_EQ(half_from_double(-1e300), 0xFC00);
+}
+
+}  // namespace
+}  // namespace snug

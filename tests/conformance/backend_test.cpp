@@ -1,0 +1,235 @@
+// The reference against itself (the harness must find nothing there), and the CUDA backend against the reference. Other backends
+// join by adding a line to `backends_under_test`.
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "backends/cuda_plugin.h"
+#include "backends/reference/reference.h"
+#include "base/error.h"
+#include "conformance/backend_conformance.h"
+#include "conformance/stored_values.h"
+#include "frontend/zoo.h"
+#include "ops/ops.h"
+#include "plan/compile.h"
+#include "train/session.h"
+
+namespace snug::conformance {
+namespace {
+
+struct BackendUnderTest {
+  std::string name;
+  DType dtype;
+  std::optional<Backend> (*open)(std::string& why_not);
+};
+
+std::optional<Backend> open_reference(std::string& /*why_not*/) { return backends::reference_backend(2); }
+
+// One device for all tests; SNUG_REQUIRE_CUDA makes its absence an error, so that a run on a GPU cannot pass by skipping.
+std::optional<Backend> open_cuda(std::string& why_not) {
+  static std::string reason;
+  static const std::optional<Backend> backend = []() -> std::optional<Backend> {
+    try {
+      return backends::load_cuda_backend();
+    } catch (const UserError& error) {
+      reason = error.what();
+      return std::nullopt;
+    }
+  }();
+  if (!backend && std::getenv("SNUG_REQUIRE_CUDA") != nullptr) throw UserError(reason);
+  why_not = "skipped: no device (" + reason + ")";
+  return backend;
+}
+
+std::vector<BackendUnderTest> backends_under_test() {
+  return {{"reference", DType::f32, open_reference}, {"cuda", DType::f32, open_cuda}, {"cuda", DType::f16, open_cuda}};
+}
+
+void PrintTo(const BackendUnderTest& backend, std::ostream* out) { *out << backend.name << " " << snug::name_of(backend.dtype); }
+
+std::string name_of_backend(const testing::TestParamInfo<BackendUnderTest>& info) {
+  return info.param.name + "_" + std::string(snug::name_of(info.param.dtype));
+}
+
+class BackendConformance : public testing::TestWithParam<BackendUnderTest> {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    backend_ = GetParam().open(why_not);
+    if (!backend_) GTEST_SKIP() << why_not;
+  }
+  DType dtype() const { return GetParam().dtype; }
+
+  std::optional<Backend> backend_;
+};
+
+TEST_P(BackendConformance, EveryOpAgreesWithTheReference) {
+  std::map<std::string, double> worst;  // by kernel, in units of what is allowed
+  std::set<std::string> accumulating;
+  for (const OpCase& test : op_cases()) {
+    const Comparison comparison = compare(*backend_, test, dtype());
+    EXPECT_EQ(comparison.refusal, "") << test.name;
+    for (const std::string& complaint : comparison.complaints)
+      ADD_FAILURE() << test.name << " by " << comparison.kernel << ": " << complaint;
+    double& entry = worst[comparison.kernel];
+    entry = std::max(entry, comparison.worst);
+    if (comparison.accumulates) accumulating.insert(comparison.kernel);
+  }
+  for (const auto& [kernel, error] : worst) {
+    std::printf("  %-40s worst error %.3f of the allowed%s\n", kernel.c_str(), error,
+                accumulating.contains(kernel) ? ", accumulates" : "");
+  }
+}
+
+TEST_P(BackendConformance, GradientsOfWholeModelsAgreeWithTheReference) {
+  const double tolerance = dtype() == DType::f16 ? 4e-2 : 2e-4;
+  for (const ModelCase& test : model_cases()) {
+    const ModelComparison comparison = compare(*backend_, test, dtype(), tolerance);
+    for (const std::string& complaint : comparison.complaints) ADD_FAILURE() << test.name << ": " << complaint;
+    std::printf("  %-12s worst gradient off by %.2e (%s)\n", test.name.c_str(), comparison.worst_error,
+                comparison.worst_place.c_str());
+  }
+}
+
+struct Batch {
+  std::vector<std::byte> images;
+  std::vector<std::int32_t> labels;
+
+  Batch(std::size_t examples, std::size_t example_bytes) : images(examples * example_bytes), labels(examples) {
+    for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>((i * 2654435761U) >> 24U);
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
+  }
+  train::Examples examples() const { return {.inputs = images, .labels = labels}; }
+};
+
+std::vector<double> losses_of(train::Session& session, const Batch& batch, int steps) {
+  session.set_learning_rate(0.05);
+  std::vector<double> losses;
+  for (int i = 0; i < steps; ++i) losses.push_back(session.train_step(batch.examples()).loss);
+  return losses;
+}
+
+train::Session session_of(const Backend& backend, DType dtype, std::int64_t microbatch) {
+  const Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = microbatch, .image_size = 16, .dtype = dtype});
+  train::Session session(compile(graph, backend, {.batch = 8}), backend, 3);
+  session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
+  return session;
+}
+
+TEST_P(BackendConformance, TrainingFollowsTheReference) {
+  const Batch batch(8, 16 * 16 * 3);
+  const Backend reference = backends::reference_backend(2);
+  train::Session expected = session_of(reference, DType::f64, 4);
+  train::Session tested = session_of(*backend_, dtype(), 4);
+  const std::vector<double> expected_losses = losses_of(expected, batch, 6);
+  const std::vector<double> losses = losses_of(tested, batch, 6);
+  const double tolerance = dtype() == DType::f16 ? 5e-2 : 1e-3;
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected_losses[i], tolerance * expected_losses[i]) << i;
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+TEST_P(BackendConformance, TheSameRunGivesTheSameBits) {
+  const Batch batch(8, 16 * 16 * 3);
+  train::Session first = session_of(*backend_, dtype(), 4);
+  train::Session second = session_of(*backend_, dtype(), 4);
+  EXPECT_EQ(losses_of(first, batch, 4), losses_of(second, batch, 4));
+  for (const State& state : first.plan().program.states) {
+    if (state.role != Role::parameter) continue;
+    EXPECT_EQ(first.read_state(state.name), second.read_state(state.name)) << state.name;
+  }
+}
+
+// As long as nothing over- or underflows; in f16 small gradients do.
+TEST_P(BackendConformance, LossScaleOfAPowerOfTwoChangesNoBit) {
+  if (dtype() == DType::f16) GTEST_SKIP() << "small gradients underflow in f16";
+  const Batch batch(8, 16 * 16 * 3);
+  train::Session plain = session_of(*backend_, dtype(), 4);
+  train::Session scaled = session_of(*backend_, dtype(), 4);
+  scaled.set_loss_scale(1024);
+  EXPECT_EQ(losses_of(plain, batch, 4), losses_of(scaled, batch, 4));
+  EXPECT_THROW(scaled.set_loss_scale(0), UserError);
+}
+
+TEST_P(BackendConformance, NothingBesideThePlannedBytesIsTouched) {
+  const Batch batch(8, 16 * 16 * 3);
+  train::Session session = session_of(*backend_, dtype(), 4);
+  session.executor().start_measuring();
+  for (int i = 0; i < 2; ++i) {
+    session.train_step(batch.examples());
+    session.evaluate(batch.examples());
+  }
+  // A library need not use all the workspace it asked for.
+  EXPECT_LE(session.executor().measured_peak_bytes(), session.plan().planned_peak_bytes);
+  EXPECT_GT(session.executor().measured_peak_bytes().count(), session.plan().planned_peak_bytes.count() / 2);
+  EXPECT_TRUE(session.executor().arena().margins_untouched());
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryBackend, BackendConformance, testing::ValuesIn(backends_under_test()), name_of_backend);
+
+TEST(OpCases, EveryOpHasOne) {
+  std::set<const OpDef*> covered;
+  std::set<std::string> names;
+  for (const OpCase& test : op_cases()) {
+    covered.insert(test.op);
+    EXPECT_TRUE(names.insert(test.name).second) << test.name << " is there twice";
+  }
+  for (const OpDef* op : ops::all()) EXPECT_TRUE(covered.contains(op)) << op->name;
+}
+
+// Kernels that err in one way each: the harness must notice every one.
+class BrokenAdd : public BoundKernel {
+ public:
+  enum class Fault { none, wrong_value, unwritten, past_the_end, changes_input, unstable };
+  BrokenAdd(Fault fault, const KernelArguments& arguments)
+      : fault_(fault), a_(arguments.inputs[0]), b_(arguments.inputs[1]), y_(arguments.outputs[0]) {}
+  void run() override {
+    auto* a = reinterpret_cast<float*>(a_.data);
+    const auto* b = reinterpret_cast<const float*>(b_.data);
+    auto* y = reinterpret_cast<float*>(y_.data);
+    const std::int64_t count = y_.type.elements();
+    for (std::int64_t i = 0; i < (fault_ == Fault::unwritten ? count - 1 : count); ++i) y[i] = a[i] + b[i];
+    if (fault_ == Fault::wrong_value) y[0] += 1e-5F;
+    if (fault_ == Fault::past_the_end) y[count] = 0;
+    if (fault_ == Fault::changes_input) a[0] += 1;
+    if (fault_ == Fault::unstable) y[0] = std::nextafter(y[0], runs_++ % 2 == 0 ? 3.0F : -3.0F);
+  }
+
+ private:
+  Fault fault_;
+  Operand a_, b_, y_;
+  int runs_ = 0;
+};
+
+template <BrokenAdd::Fault Fault>
+constexpr KernelDef kBroken{.name = "broken_add",
+                            .op = "add",
+                            .match = [](const KernelQuery&) -> KernelMatch { return Accept{}; },
+                            .bind = [](const KernelArguments& arguments) -> std::unique_ptr<BoundKernel> {
+                              return std::make_unique<BrokenAdd>(Fault, arguments);
+                            }};
+
+std::string complaint_about(const KernelDef& kernel) {
+  Backend backend = backends::reference_backend(1);
+  backend.kernels = {&kernel};
+  // Not a multiple of the alignment, so that there is room behind it.
+  const OpCase test{"add", &ops::add, {{.shape = {3, 7}}, {.shape = {3, 7}}}};
+  const Comparison comparison = compare(backend, test, DType::f32);
+  return comparison.complaints.empty() ? "" : comparison.complaints.front();
+}
+
+TEST(OpComparison, FindsWhatAKernelDoesWrong) {
+  using Fault = BrokenAdd::Fault;
+  EXPECT_EQ(complaint_about(kBroken<Fault::none>), "");
+  EXPECT_TRUE(complaint_about(kBroken<Fault::wrong_value>).starts_with("output 0 element 0 is"));
+  EXPECT_TRUE(complaint_about(kBroken<Fault::unwritten>).starts_with("output 0 element 20 is"));
+  EXPECT_EQ(complaint_about(kBroken<Fault::past_the_end>), "wrote outside the arena");
+  EXPECT_TRUE(complaint_about(kBroken<Fault::changes_input>).starts_with("wrote byte 0, which is not its own (in0)"));
+  EXPECT_EQ(complaint_about(kBroken<Fault::unstable>), "gives other bits when it runs again");
+}
+
+}  // namespace
+}  // namespace snug::conformance

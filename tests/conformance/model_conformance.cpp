@@ -1,0 +1,158 @@
+#include <cmath>
+
+#include "base/error.h"
+#include "conformance/backend_conformance.h"
+#include "conformance/rounding_reference.h"
+#include "conformance/stored_values.h"
+#include "frontend/graph_builder.h"
+#include "frontend/zoo.h"
+#include "plan/compile.h"
+#include "train/session.h"
+
+namespace snug::conformance {
+
+namespace {
+
+using frontend::GraphBuilder;
+
+ModelCase zoo_model(const std::string& name, const frontend::ZooOptions& options) {
+  return {.name = name, .build = [name, options](DType dtype) {
+            frontend::ZooOptions typed = options;
+            typed.dtype = dtype;
+            return frontend::build_zoo_model(name, typed);
+          }};
+}
+
+// What the zoo's small models leave out: biases, pools of both kinds, flattening, dropout, group norm, label smoothing.
+Graph mixed_model(DType dtype) {
+  GraphBuilder b("mixed", 5, dtype);
+  ValueId x = b.images({.height = 12, .width = 12, .augment = true});
+  x = b.conv2d("conv1", x, {.out_channels = 16, .padding = 1, .bias = true});
+  x = b.max_pool("pool1", b.relu("relu1", x));
+  x = b.relu("relu2", b.group_norm("gn", b.conv2d("conv2", x, {.out_channels = 24, .kernel = 1}), 4));
+  x = b.avg_pool("pool2", x, {.kernel = 3, .stride = 2, .padding = 1});
+  x = b.conv2d("depthwise", x, {.out_channels = 24, .padding = 1, .groups = 24});
+  x = b.dropout("dropout1", x, 0.2);
+  x = b.relu("relu3", b.batch_norm("bn", b.linear("fc1", b.flatten("flatten", x), 32, false), {.group_size = 3}));
+  b.softmax_cross_entropy(b.linear("fc2", b.dropout("dropout2", x, 0.3), 7), 0.1);
+  return std::move(b).finish();
+}
+
+ValueId conv_norm(GraphBuilder& b, const std::string& name, ValueId x, const Conv2dOptions& options) {
+  return b.batch_norm(name + ".bn", b.conv2d(name, x, options));
+}
+
+// ResNet's stem, a plain block and one that halves the image, small: with a million ReLUs some value is always so near to zero
+// that f32 and f64 disagree about its sign, and a gradient with it.
+Graph residual_model(DType dtype) {
+  GraphBuilder b("residual", 6, dtype);
+  ValueId x = b.images({.height = 32, .width = 32, .augment = false});
+  x = b.relu("stem.relu", conv_norm(b, "stem", x, {.out_channels = 16, .kernel = 7, .stride = 2, .padding = 3}));
+  x = b.max_pool("pool", x, {.kernel = 3, .stride = 2, .padding = 1});
+  ValueId y = b.relu("block1.relu1", conv_norm(b, "block1.conv1", x, {.out_channels = 16, .padding = 1}));
+  y = conv_norm(b, "block1.conv2", y, {.out_channels = 16, .padding = 1});
+  x = b.relu("block1.relu2", b.add("block1.add", y, x));
+  y = b.relu("block2.relu1", conv_norm(b, "block2.conv1", x, {.out_channels = 32, .stride = 2, .padding = 1}));
+  y = conv_norm(b, "block2.conv2", y, {.out_channels = 32, .padding = 1});
+  x = b.add("block2.add", y, conv_norm(b, "block2.downsample", x, {.out_channels = 32, .kernel = 1, .stride = 2}));
+  b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("avgpool", b.relu("block2.relu2", x)), 10));
+  return std::move(b).finish();
+}
+
+std::vector<std::byte> random_bytes(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  std::uint64_t state = 1;
+  for (std::byte& byte : bytes) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    byte = static_cast<std::byte>(state >> 56U);
+  }
+  return bytes;
+}
+
+// Forward and backward of one microbatch; the loss.
+double run_micro(train::Session& session, std::uint64_t valid, double loss_scale) {
+  Executor& executor = session.executor();
+  const Program& program = session.plan().program;
+  const StateId images = program.find_state("images");
+  executor.write(images, random_bytes(static_cast<std::size_t>(program.state(images).type.bytes().count())));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(program.microbatch));
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i * 3 % 7);
+  executor.write(program.find_state("labels"), std::as_bytes(std::span(labels)));
+  executor.write_metrics({});
+  executor.write_scalars(
+      {.seed = 5, .step = 2, .first_example = 3, .valid_examples = valid, .batch_examples = valid + 2, .loss_scale = loss_scale});
+  executor.run(SectionKind::micro);
+  return executor.read_metrics().loss;
+}
+
+bool is_floating(const State& state) {
+  return state.type.dtype == DType::f64 || state.type.dtype == DType::f32 || state.type.dtype == DType::f16;
+}
+
+double length(const std::vector<double>& vector) {
+  double sum = 0;
+  for (const double x : vector) sum += x * x;
+  return std::sqrt(sum);
+}
+
+struct Models {
+  train::Session reference, tested;
+};
+
+// Both begin with the same parameters: those of the reference, rounded as the tested model stores them.
+Models make_models(const Backend& backend, const ModelCase& test, DType dtype) {
+  Backend reference = rounding_reference(dtype);
+  Plan reference_plan = compile(test.build(DType::f64), reference);
+  Plan tested_plan = compile(test.build(dtype), backend);
+  Models models{.reference = train::Session(std::move(reference_plan), std::move(reference), 11),
+                .tested = train::Session(std::move(tested_plan), backend, 11)};
+  const Program& program = models.tested.plan().program;
+  for (const State& state : program.states) {
+    if (state.role != Role::parameter && state.role != Role::statistic) continue;
+    std::vector<double> values = models.reference.read_state(state.name);
+    for (double& value : values) value = rounded_to(state.type.dtype, value);
+    models.reference.write_state(state.name, values);
+    models.tested.write_state(state.name, values);
+  }
+  return models;
+}
+
+}  // namespace
+
+std::vector<ModelCase> model_cases() {
+  std::vector<ModelCase> cases{zoo_model("small-cnn", {.batch = 4, .image_size = 16}),
+                               zoo_model("wrn-10-1", {.batch = 6, .image_size = 16, .statistics_group = 4}),
+                               {.name = "residual", .build = residual_model},
+                               {.name = "mixed", .build = mixed_model, .valid = 4}};
+  return cases;
+}
+
+ModelComparison compare(const Backend& backend, const ModelCase& test, DType dtype, double tolerance) {
+  ModelComparison result;
+  Models models = make_models(backend, test, dtype);
+  const Program& program = models.tested.plan().program;
+  const auto valid = static_cast<std::uint64_t>(test.valid == 0 ? program.microbatch : test.valid);
+  const double scale = dtype == DType::f16 ? 128 : 1;
+  const double expected_loss = run_micro(models.reference, valid, scale);
+  const double loss = run_micro(models.tested, valid, scale);
+  if (!(std::abs(loss - expected_loss) <= tolerance * std::abs(expected_loss)))
+    result.complaints.push_back(fmt::format("the loss is {}, not {}", loss, expected_loss));
+
+  for (const State& state : program.states) {
+    if ((state.role != Role::gradient && state.role != Role::statistic) || !is_floating(state)) continue;
+    const std::vector<double> expected = models.reference.read_state(state.name);
+    const std::vector<double> got = models.tested.read_state(state.name);
+    std::vector<double> difference(got.size());
+    for (std::size_t i = 0; i < got.size(); ++i) difference[i] = got[i] - expected[i];
+    // A gradient may cancel to next to nothing.
+    const double error = length(difference) / std::max(length(expected), 1e-3 * scale);
+    if (!(error <= result.worst_error)) {
+      result.worst_error = std::isnan(error) ? 1e300 : error;
+      result.worst_place = state.name;
+    }
+    if (!(error <= tolerance)) result.complaints.push_back(fmt::format("'{}' is off by {:.3g} of its length", state.name, error));
+  }
+  return result;
+}
+
+}  // namespace snug::conformance

@@ -1,0 +1,85 @@
+#include "conformance/rounding_reference.h"
+
+#include <array>
+#include <set>
+#include <utility>
+
+#include "backends/reference/reference.h"
+#include "base/error.h"
+#include "conformance/stored_values.h"
+#include "ops/ops.h"
+
+namespace snug::conformance {
+
+namespace {
+
+// Ops whose results stay f32 in an f16 model: statistics and sums of normalisation. sum_to_channels makes both kinds (the
+// gradients of norms and of biases), and keeping the finer one costs a bias only the last rounding.
+const std::set<std::string_view> kFine{"batch_norm_statistics", "batch_norm_running",         "batch_norm_grad_reduce",
+                                       "sum_to_channels",       "group_norm_grad_parameters", "softmax_cross_entropy"};
+
+// How output `output` of an op is stored.
+DType stored_as(std::string_view op, std::size_t output, DType stored) {
+  const bool fine = kFine.contains(op) || (op == "group_norm" && output > 0);
+  return fine ? DType::f32 : stored;
+}
+
+// The reference's kernels, and the dtype to round to, for the functions below.
+std::vector<const KernelDef*> originals;
+DType rounding_to = DType::f64;
+
+class Rounding final : public BoundKernel {
+ public:
+  Rounding(std::unique_ptr<BoundKernel> kernel, std::string_view op, std::span<const Operand> outputs)
+      : kernel_(std::move(kernel)), op_(op), outputs_(outputs.begin(), outputs.end()) {}
+  void run() override {
+    kernel_->run();
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      if (outputs_[o].type.dtype != DType::f64) continue;
+      const DType stored = stored_as(op_, o, rounding_to);
+      auto* values = reinterpret_cast<double*>(outputs_[o].data);
+      for (std::int64_t i = 0; i < outputs_[o].type.elements(); ++i) values[i] = rounded_to(stored, values[i]);
+    }
+  }
+
+ private:
+  std::unique_ptr<BoundKernel> kernel_;
+  std::string_view op_;
+  std::vector<Operand> outputs_;
+};
+
+// A kernel's `bind` cannot carry data, so there is one function for each.
+template <std::size_t I>
+std::unique_ptr<BoundKernel> bind_rounding(const KernelArguments& arguments) {
+  return std::make_unique<Rounding>(originals[I]->bind(arguments), originals[I]->op, arguments.outputs);
+}
+
+constexpr std::size_t kMost = 64;
+using Bind = std::unique_ptr<BoundKernel> (*)(const KernelArguments&);
+
+template <std::size_t... I>
+constexpr std::array<Bind, sizeof...(I)> binders(std::index_sequence<I...> /*numbers*/) {
+  return {bind_rounding<I>...};
+}
+
+}  // namespace
+
+Backend rounding_reference(DType stored) {
+  Backend backend = backends::reference_backend(2);
+  if (stored != DType::f16) return backend;
+  static constexpr auto kBinders = binders(std::make_index_sequence<kMost>());
+  static std::vector<KernelDef> rounded;
+  if (rounded.empty()) {
+    SNUG_CHECK(backend.kernels.size() <= kMost, "{} kernels are more than {}", backend.kernels.size(), kMost);
+    originals = backend.kernels;
+    for (std::size_t i = 0; i < originals.size(); ++i) {
+      rounded.push_back(*originals[i]);
+      rounded.back().bind = kBinders[i];
+    }
+  }
+  rounding_to = stored;
+  for (std::size_t i = 0; i < rounded.size(); ++i) backend.kernels[i] = &rounded[i];
+  return backend;
+}
+
+}  // namespace snug::conformance

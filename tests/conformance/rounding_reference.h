@@ -1,0 +1,13 @@
+// The reference in f64, with every value rounded to what a model of another dtype would store. A backend that stores f16 is held
+// against this: its ReLUs and max-pools then decide alike, and what is left is the error of its kernels, not of f16 itself.
+#pragma once
+
+#include "ir/kernel.h"
+
+namespace snug::conformance {
+
+// f64 and f32: the plain reference in f64. Only one dtype at a time: kernels are plain functions, so the dtype is found through
+// the backend made last.
+Backend rounding_reference(DType stored);
+
+}  // namespace snug::conformance
