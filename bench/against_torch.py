@@ -2,7 +2,7 @@
 """Snug and PyTorch on the same training step, one after the other, several times; prints the ratio of medians.
 
 Usage: bench/against_torch.py [--device cpu|cuda] [--rounds 3] [--batch 100] [--precision fp32] [--build build/release] [--python /usr/bin/python3]
-Needs bench_step (cmake -DSNUG_BUILD_BENCH=ON) and a python with PyTorch. Compare only within one run: machines differ, and from hour to hour.
+Needs step_bench (cmake --preset release -DSNUG_BUILD_BENCH=ON, then build the target step_bench) and a python with PyTorch. Compare only within one run: machines differ, and from hour to hour.
 """
 import argparse, json, os, statistics, subprocess, sys
 
@@ -28,7 +28,7 @@ def main():
     options = parser.parse_args()
 
     common = ["--device", options.device, "--batch", str(options.batch), "--steps", str(options.steps), "--precision", options.precision]
-    snug = [os.path.join(options.build, "bench", "bench_step"), "wrn-28-2", *common, "--json"]
+    snug = [os.path.join(options.build, "bench", "step_bench"), "wrn-28-2", *common, "--json"]
     torch = [options.python, os.path.join(HERE, "torch_step.py"), *common] + (["--graph"] if options.device == "cuda" else [])
     ours, small, theirs = [], [], {}
     for _ in range(options.rounds):

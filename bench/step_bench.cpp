@@ -13,8 +13,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "backends/cpu/cpu.h"
 #include "backends/cuda_plugin.h"
-#include "backends/reference/reference.h"
 #include "base/error.h"
 #include "base/philox.h"
 #include "frontend/zoo.h"
@@ -77,8 +77,8 @@ Backend open_backend(const Options& options) {
     return backends::load_cuda_backend(
         {.allow_tf32 = options.tf32, .use_graphs = options.graphs, .workspace_limit = parse_bytes(options.workspace_limit)});
   }
-  return backends::reference_backend(options.threads > 0 ? options.threads
-                                                         : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  return backends::cpu_backend(options.threads > 0 ? options.threads
+                                                   : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
 }
 
 Json kernel_counts(const Plan& plan) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One training step of WRN-28-2 in PyTorch, timed: the peer of bench/step.cpp.
+"""One training step of WRN-28-2 in PyTorch, timed: the peer of bench/step_bench.cpp.
 
 Usage: python3 torch_step.py [--device cpu|cuda] [--batch 100] [--steps 7] [--precision fp32|fp16] [--graph] [--no-tf32]
 Prints one JSON line a memory format (and, on a GPU with --graph, one for the step replayed as a CUDA graph).

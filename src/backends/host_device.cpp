@@ -62,8 +62,8 @@ HostArena::HostArena(Bytes size) : page_bytes_(static_cast<std::size_t>(sysconf(
     throw DoesNotFit(
         fmt::format("the operating system refuses an arena of {} bytes (mprotect: {})", size.count(), std::strerror(error)));
   }
-  // Large pages where the kernel has them: fewer misses of the address cache. Only whole ones inside the mapping are used, so the arena
-  // takes no byte more; a kernel that knows no such pages is no reason to stop.
+  // Large pages where the kernel has them: fewer misses of the address cache. Only whole ones inside the mapping are used, so the
+  // arena takes no byte more; a kernel that knows no such pages is no reason to stop.
   madvise(mapping_ + page_bytes_, pages, MADV_HUGEPAGE);
   data_ = mapping_ + page_bytes_ + pages - padded;
   std::ranges::fill(front_margin(), kMargin);

@@ -49,12 +49,18 @@ class Accumulator {
     candidate.inputs.push_back(sum);
     candidate.attributes.set(kAccumulate, std::int64_t{1});
     candidate.outputs.front() = result;
-    const NodeTypes types = types_of(section_, candidate);
-    Accept accept;
-    if (backend_.choose(backend_.query(candidate, types), accept) == nullptr) return false;
+    // Another kernel than the one that would make the summand alone would give other bits, and be a slower one.
+    const KernelDef* adding = kernel_of(candidate);
+    if (adding == nullptr || adding != kernel_of(maker)) return false;
     maker = std::move(candidate);
     producer_[result.index()] = maker_index;
     return true;
+  }
+
+  const KernelDef* kernel_of(const Node& node) const {
+    const NodeTypes types = types_of(section_, node);
+    Accept accept;
+    return backend_.choose(backend_.query(node, types), accept);
   }
 
   // Whether node `when` can read the value.

@@ -1,5 +1,5 @@
-// Lets the kernel that makes a summand add it to the sum itself, where the backend has such a kernel; otherwise the summand stays
-// a value of its own that liveness counts. Exact: such a kernel rounds its result before it adds.
+// Lets the kernel that makes a summand add it to the sum itself, where the backend's preferred kernel can; otherwise the summand
+// stays a value of its own that liveness counts. Exact: such a kernel rounds its result before it adds.
 //
 //   %dw = conv2d_grad_weight(%dy, %x)               ->   w.grad@1 = conv2d_grad_weight(%dy, %x, w.grad@0) {accumulate=1}
 //   w.grad@1 = add(w.grad@0, %dw)

@@ -38,8 +38,8 @@ class Session {
   Result evaluate(const Examples& examples);
 
   void set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
-  // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Fixed; losses that are
-  // reported are not scaled. A power of two changes no bit as long as nothing over- or underflows.
+  // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Fixed; losses that
+  // are reported are not scaled. A power of two changes no bit as long as nothing over- or underflows.
   void set_loss_scale(double loss_scale);
   std::uint64_t step() const { return step_; }
 

@@ -220,7 +220,7 @@ class Comparer {
   }
 
   Comparison run() {
-    if (!accepts(attributes_, types_, &result_.refusal)) return result_;
+    if (chosen(attributes_, types_, &result_.refusal) == nullptr) return result_;
     const auto expected = reference();
     OneNode node(backend_, *test_.op, attributes_, types_, {});
     result_.kernel = node.kernel();
@@ -232,7 +232,8 @@ class Comparer {
   }
 
  private:
-  bool accepts(const Attributes& attributes, const std::vector<Type>& inputs, std::string* why) const {
+  // The kernel that takes the call; nullptr, and why, when none does.
+  const KernelDef* chosen(const Attributes& attributes, const std::vector<Type>& inputs, std::string* why) const {
     const std::vector<Type> outputs = infer_types(*test_.op, {inputs, attributes});
     Accept accept;
     std::vector<std::string> refusals;
@@ -242,9 +243,9 @@ class Comparer {
                             .outputs = outputs,
                             .threads = backend_.threads,
                             .device = backend_.device.get()};
-    if (backend_.choose(query, accept, &refusals) != nullptr) return true;
-    if (why != nullptr) *why = refusals.empty() ? "no kernel for this op" : refusals.back();
-    return false;
+    const KernelDef* kernel = backend_.choose(query, accept, &refusals);
+    if (kernel == nullptr && why != nullptr) *why = refusals.empty() ? "no kernel for this op" : refusals.back();
+    return kernel;
   }
 
   // The same numbers, in double.
@@ -307,7 +308,9 @@ class Comparer {
     attributes.set(kAccumulate, std::int64_t{1});
     std::vector<Type> types = types_;
     types.push_back(outputs[0]);
-    if (!accepts(attributes, types, nullptr)) return;
+    // Plans add in place only where the same kernel does both.
+    const KernelDef* kernel = chosen(attributes, types, nullptr);
+    if (kernel == nullptr || kernel != chosen(attributes_, types_, nullptr)) return;
     result_.accumulates = true;
     std::vector<Values> values = values_;
     values.push_back(values_of({.shape = outputs[0].shape}, outputs[0].dtype, 77));

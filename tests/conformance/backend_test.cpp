@@ -1,5 +1,5 @@
-// The reference against itself (the harness must find nothing there), and the CUDA backend against the reference. Other backends
-// join by adding a line to `backends_under_test`.
+// The reference against itself (the harness must find nothing there), and the other backends against the reference. A new one
+// joins by adding a line to `backends_under_test`.
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/cpu/cpu.h"
 #include "backends/cuda_plugin.h"
 #include "backends/reference/reference.h"
 #include "base/error.h"
@@ -29,6 +30,8 @@ struct BackendUnderTest {
 
 std::optional<Backend> open_reference(std::string& /*why_not*/) { return backends::reference_backend(2); }
 
+std::optional<Backend> open_cpu(std::string& /*why_not*/) { return backends::cpu_backend(2); }
+
 // One device for all tests; SNUG_REQUIRE_CUDA makes its absence an error, so that a run on a GPU cannot pass by skipping.
 std::optional<Backend> open_cuda(std::string& why_not) {
   static std::string reason;
@@ -46,7 +49,10 @@ std::optional<Backend> open_cuda(std::string& why_not) {
 }
 
 std::vector<BackendUnderTest> backends_under_test() {
-  return {{"reference", DType::f32, open_reference}, {"cuda", DType::f32, open_cuda}, {"cuda", DType::f16, open_cuda}};
+  return {{"reference", DType::f32, open_reference},
+          {"cpu", DType::f32, open_cpu},
+          {"cuda", DType::f32, open_cuda},
+          {"cuda", DType::f16, open_cuda}};
 }
 
 void PrintTo(const BackendUnderTest& backend, std::ostream* out) { *out << backend.name << " " << snug::name_of(backend.dtype); }

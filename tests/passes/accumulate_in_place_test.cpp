@@ -46,6 +46,16 @@ TEST(AccumulateInPlace, SeveralSummandsOfOneStateFollowEachOther) {
             "w.grad@2 = linear_grad_weight(x@0, x@0, w.grad@1) {accumulate=1} : state ; backward w\n");
 }
 
+TEST(AccumulateInPlace, AnotherKernelThanTheSummandsOwnIsNotTaken) {
+  AcceptingBackend backend({.refuses_accumulation = {"linear_grad_weight"}});
+  // A second, less preferred kernel that would accumulate: it would give other bits, and more slowly.
+  static constexpr KernelDef kSlow{.name = "slow_linear_grad_weight",
+                                   .op = "linear_grad_weight",
+                                   .match = [](const KernelQuery&) -> KernelMatch { return Accept{}; }};
+  backend.kernels.push_back(&kSlow);
+  EXPECT_EQ(nodes_of(accumulate_in_place(program_of(kWeightGradient), {.backend = backend})), kWeightGradient);
+}
+
 TEST(AccumulateInPlace, WhatTheBackendRefusesStaysAnAdd) {
   EXPECT_EQ(after(accumulate_in_place, kWeightGradient, {.refuses_accumulation = {"linear_grad_weight"}}), kWeightGradient);
   EXPECT_EQ(after(accumulate_in_place, kWeightGradient, {.missing = {"linear_grad_weight"}}), kWeightGradient);

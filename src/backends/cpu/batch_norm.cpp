@@ -129,30 +129,32 @@ std::unique_ptr<BoundKernel> bind_statistics(const KernelArguments& arguments) {
   });
 }
 
-// scale and shift that normalise with the statistics of one group: y = x scale + shift.
+// The statistics and parameters of a node, and how they normalise one group.
 struct Normalization {
   const float *mean, *variance, *weight, *bias;
   bool fixed;
   double epsilon;
 
+  // Of a group's first channel, in the statistics.
+  std::int64_t first(std::int64_t group, std::int64_t channels) const { return fixed ? 0 : group * channels; }
   double inverse_deviation(std::int64_t at) const { return 1.0 / std::sqrt(static_cast<double>(variance[at]) + epsilon); }
-  void fill(std::int64_t group, std::int64_t channels, float* scale, float* shift) const {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const std::int64_t at = fixed ? c : group * channels + c;
-      const double factor = weight[c] * inverse_deviation(at);
-      scale[c] = static_cast<float>(factor);
-      shift[c] = static_cast<float>(bias[c] - mean[at] * factor);
+  // `scale` is filled; without weight and bias only the mean may be used.
+  simd::Normalizer of_group(std::int64_t group, std::int64_t channels, bool relu, float* scale) const {
+    const std::int64_t begin = first(group, channels);
+    for (std::int64_t c = 0; c < channels && weight != nullptr; ++c) {
+      scale[c] = static_cast<float>(weight[c] * inverse_deviation(begin + c));
     }
+    return {.mean = mean + begin, .scale = scale, .bias = bias, .relu = relu};
   }
 };
 
 // ---- apply(x, mean, variance, weight, bias, scalars) -> y
 
-KernelMatch match_apply(const KernelQuery& query) { return match_rows(query, {0}, workspace_of(query.inputs[0], 2, 0)); }
+KernelMatch match_apply(const KernelQuery& query) { return match_rows(query, {0}, workspace_of(query.inputs[0], 1, 0)); }
 
 std::unique_ptr<BoundKernel> bind_apply(const KernelArguments& arguments) {
   const Common with = common(arguments, 0);
-  const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 2, 0);
+  const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 1, 0);
   const Normalization normalization{.mean = floats(arguments.inputs[1]),
                                     .variance = floats(arguments.inputs[2]),
                                     .weight = floats(arguments.inputs[3]),
@@ -163,14 +165,12 @@ std::unique_ptr<BoundKernel> bind_apply(const KernelArguments& arguments) {
                      relu = ops::batch_norm_with_relu(arguments.attributes)] {
     const BatchNormGeometry& g = with.geometry;
     for (std::int64_t group = 0; group < g.groups; ++group) {
-      float* scale = scratch.array(0);
-      float* shift = scratch.array(1);
-      normalization.fill(group, g.channels, scale, shift);
+      const simd::Normalizer normalizer = normalization.of_group(group, g.channels, relu, scratch.array(0));
       const std::int64_t begin = with.offset(group * g.group_size);
       const std::int64_t rows = with.row(std::min(g.batch, (group + 1) * g.group_size)) - with.row(group * g.group_size);
       for_each_part(rows, with.threads, 1, [&](int, Range part) {
         const std::int64_t at = begin + part.begin * g.channels;
-        simd::scale_shift(x + at, y + at, part.size(), g.channels, scale, shift, relu);
+        simd::normalize(x + at, y + at, part.size(), g.channels, normalizer);
       });
     }
   });
@@ -179,12 +179,12 @@ std::unique_ptr<BoundKernel> bind_apply(const KernelArguments& arguments) {
 // ---- grad_reduce(dy, x, mean, variance, [weight, bias]) -> sums of dy * normalised x, and of dy
 
 KernelMatch match_grad_reduce(const KernelQuery& query) {
-  return match_rows(query, {0, 1}, workspace_of(query.inputs[1], 2, query.threads));
+  return match_rows(query, {0, 1}, workspace_of(query.inputs[1], 1, query.threads));
 }
 
 std::unique_ptr<BoundKernel> bind_grad_reduce(const KernelArguments& arguments) {
   const Common with = common(arguments, 1);
-  const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 2, arguments.threads);
+  const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 1, arguments.threads);
   const bool relu = ops::batch_norm_with_relu(arguments.attributes);
   const Normalization normalization{.mean = floats(arguments.inputs[2]),
                                     .variance = floats(arguments.inputs[3]),
@@ -196,16 +196,13 @@ std::unique_ptr<BoundKernel> bind_grad_reduce(const KernelArguments& arguments) 
                      weight_sums = floats(arguments.outputs[0]), bias_sums = floats(arguments.outputs[1])] {
     const BatchNormGeometry& g = with.geometry;
     for (std::int64_t group = 0; group < g.groups; ++group) {
-      float* scale = scratch.array(0);
-      float* shift = scratch.array(1);
-      if (relu) normalization.fill(group, g.channels, scale, shift);
-      const std::int64_t statistics = normalization.fixed ? 0 : group * g.channels;
+      const simd::Normalizer normalizer = normalization.of_group(group, g.channels, relu, scratch.array(0));
+      const std::int64_t statistics = normalization.first(group, g.channels);
       const std::int64_t begin = with.offset(group * g.group_size);
       const std::int64_t rows = with.row(std::min(g.batch, (group + 1) * g.group_size)) - with.row(group * g.group_size);
       sum_over_rows(scratch, rows, g.channels, with.threads, [&](Range part, double* with_x, double* plain) {
         const std::int64_t at = begin + part.begin * g.channels;
-        simd::gradient_sums(dy + at, x + at, part.size(), g.channels, normalization.mean + statistics, scale, shift, relu, with_x,
-                            plain);
+        simd::gradient_sums(dy + at, x + at, part.size(), g.channels, normalizer, with_x, plain);
       });
       for (std::int64_t c = 0; c < g.channels; ++c) {
         weight_sums[group * g.channels + c] =
@@ -217,18 +214,19 @@ std::unique_ptr<BoundKernel> bind_grad_reduce(const KernelArguments& arguments) 
 }
 
 // ---- grad_input(dy, x, mean, variance, weight, weight_sums, bias_sums, scalars, [bias], [sum]) -> dx
-// dx = weight / deviation * (dy - bias_sums / n - normalised x * weight_sums / n), written as of_dy dy + of_x x + constant.
+// dx = weight / deviation * (dy - bias_sums / n - normalised x * weight_sums / n), written as of_dy dy + of_x (x - mean) +
+// constant.
 
 KernelMatch match_grad_input(const KernelQuery& query) {
   if (accumulates(query.attributes)) {
     if (auto reason = objection_to(query.inputs.back())) return Refuse{*reason};
   }
-  return match_rows(query, {0, 1}, workspace_of(query.inputs[1], 5, 0));
+  return match_rows(query, {0, 1}, workspace_of(query.inputs[1], 4, 0));
 }
 
 std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
   const Common with = common(arguments, 1);
-  const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 5, 0);
+  const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 4, 0);
   const bool relu = ops::batch_norm_with_relu(arguments.attributes);
   const Normalization normalization{.mean = floats(arguments.inputs[2]),
                                     .variance = floats(arguments.inputs[3]),
@@ -254,11 +252,12 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
         const double slope = -factor * inverse * weight_sums[at] / count;
         of_dy[c] = static_cast<float>(factor);
         of_x[c] = static_cast<float>(slope);
-        constant[c] = static_cast<float>(-factor * bias_sums[at] / count - slope * normalization.mean[at]);
+        constant[c] = static_cast<float>(-factor * bias_sums[at] / count);
       }
-      if (relu) normalization.fill(group, g.channels, scratch.array(3), scratch.array(4));
-      const simd::NormGradient gradient{
-          .of_dy = of_dy, .of_x = of_x, .constant = constant, .scale = scratch.array(3), .shift = scratch.array(4), .relu = relu};
+      const simd::NormGradient gradient{.of_dy = of_dy,
+                                        .of_x = of_x,
+                                        .constant = constant,
+                                        .normalizer = normalization.of_group(group, g.channels, relu, scratch.array(3))};
       const std::int64_t begin = with.offset(group * g.group_size);
       for_each_part(valid * g.pixels, with.threads, 1, [&](int, Range part) {
         const std::int64_t at = begin + part.begin * g.channels;

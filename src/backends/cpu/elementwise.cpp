@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/parallel.h"
@@ -71,12 +72,19 @@ std::unique_ptr<BoundKernel> bind_sgd(const KernelArguments& arguments) {
                            .weight_decay = static_cast<float>(arguments.attributes.real("weight_decay")),
                            .gradient_scale = 1,
                            .nesterov = arguments.attributes.integer("nesterov") != 0};
-  return make_bound([rule, w = floats(arguments.outputs[0]), g = floats(arguments.outputs[1]),
-                     scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
-                     m = momentum > 0 ? floats(arguments.outputs[2]) : nullptr, count = stored_floats(arguments.outputs[0].type),
-                     threads = arguments.threads] {
+  const bool has_momentum = momentum > 0;
+  const simd::SgdArrays arrays{.weight = floats(arguments.inputs[0]),
+                               .gradient = floats(arguments.inputs[1]),
+                               .momentum = has_momentum ? floats(arguments.inputs[3]) : nullptr,
+                               .new_weight = floats(arguments.outputs[0]),
+                               .new_gradient = floats(arguments.outputs[1]),
+                               .new_momentum = has_momentum ? floats(arguments.outputs[2]) : nullptr};
+  return make_bound([rule, arrays, scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
+                     count = stored_floats(arguments.outputs[0].type), threads = arguments.threads] {
     if (scalars->skip_update != 0) {
-      std::memset(g, 0, static_cast<std::size_t>(count) * sizeof(float));
+      std::fill_n(arrays.new_gradient, count, 0.0F);
+      if (arrays.new_weight != arrays.weight) std::copy_n(arrays.weight, count, arrays.new_weight);
+      if (arrays.new_momentum != arrays.momentum) std::copy_n(arrays.momentum, count, arrays.new_momentum);
       return;
     }
     simd::SgdRule now = rule;
@@ -84,9 +92,7 @@ std::unique_ptr<BoundKernel> bind_sgd(const KernelArguments& arguments) {
     now.gradient_scale = static_cast<float>(1 / scalars->loss_scale);
     // Small tensors are not worth waking a thread for.
     const int parts = count < 4096 ? 1 : threads;
-    for_each_part(count, parts, kGrain, [&](int, Range part) {
-      simd::sgd(now, w + part.begin, g + part.begin, m == nullptr ? nullptr : m + part.begin, part.size());
-    });
+    for_each_part(count, parts, kGrain, [&](int, Range part) { simd::sgd(now, arrays.from(part.begin), part.size()); });
   });
 }
 

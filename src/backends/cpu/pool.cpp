@@ -134,6 +134,7 @@ std::unique_ptr<BoundKernel> bind_grad_argmax(const KernelArguments& arguments) 
       [g, dy = floats(arguments.inputs[0]), packed = reinterpret_cast<const std::uint8_t*>(arguments.inputs[1].data),
        nibbles = arguments.inputs[1].type.dtype == DType::u4, dx = floats(arguments.outputs[0]), threads = arguments.threads] {
         const std::int64_t image = g.in_height * g.in_width * g.channels;
+        const std::int64_t window = window_of(g);
         for_each_part(g.batch, threads, 1, [&](int, Range examples) {
           std::fill(dx + examples.begin * image, dx + examples.end * image, 0.0F);
           for (std::int64_t pixel = examples.begin * g.out_height * g.out_width;
@@ -146,6 +147,8 @@ std::unique_ptr<BoundKernel> bind_grad_argmax(const KernelArguments& arguments) 
               const std::int64_t winner = nibbles ? packed[at / 2] >> (at % 2 * 4) & 15 : packed[at];
               const std::int64_t h = top + winner / g.kernel_width;
               const std::int64_t w = left + winner % g.kernel_width;
+              // No real winner lies in padding or outside its window; numbers from elsewhere must not lead out of the image.
+              if (winner >= window || h < 0 || h >= g.in_height || w < 0 || w >= g.in_width) continue;
               dx[n * image + (h * g.in_width + w) * g.channels + c] += dy[at];
             }
           }

@@ -39,17 +39,18 @@ void relu_grad_loop(const float* dy, const float* y, const float* addend, float*
   });
 }
 
-void sgd_loop(const SgdRule& rule, float* w, float* g, float* m, std::int64_t count) {
+void sgd_loop(const SgdRule& rule, const SgdArrays& a, std::int64_t count) {
   for_each_vector(count, [&](auto d, std::int64_t i) {
-    const auto weight = hn::LoadU(d, w + i);
-    auto step = hn::MulAdd(hn::Set(d, rule.weight_decay), weight, hn::Mul(hn::LoadU(d, g + i), hn::Set(d, rule.gradient_scale)));
-    if (m != nullptr) {
-      const auto moved = hn::MulAdd(hn::Set(d, rule.momentum), hn::LoadU(d, m + i), step);
-      hn::StoreU(moved, d, m + i);
+    const auto weight = hn::LoadU(d, a.weight + i);
+    auto step =
+        hn::MulAdd(hn::Set(d, rule.weight_decay), weight, hn::Mul(hn::LoadU(d, a.gradient + i), hn::Set(d, rule.gradient_scale)));
+    if (a.momentum != nullptr) {
+      const auto moved = hn::MulAdd(hn::Set(d, rule.momentum), hn::LoadU(d, a.momentum + i), step);
+      hn::StoreU(moved, d, a.new_momentum + i);
       step = rule.nesterov ? hn::MulAdd(hn::Set(d, rule.momentum), moved, step) : moved;
     }
-    hn::StoreU(hn::NegMulAdd(hn::Set(d, rule.learning_rate), step, weight), d, w + i);
-    hn::StoreU(hn::Zero(d), d, g + i);
+    hn::StoreU(hn::NegMulAdd(hn::Set(d, rule.learning_rate), step, weight), d, a.new_weight + i);
+    hn::StoreU(hn::Zero(d), d, a.new_gradient + i);
   });
 }
 
@@ -103,31 +104,34 @@ void moments_loop(const float* x, std::int64_t rows, std::int64_t channels, cons
       sum, squares);
 }
 
-void scale_shift_loop(const float* x, float* y, std::int64_t rows, std::int64_t channels, const float* scale, const float* shift,
-                      bool relu) {
+template <typename D, typename Vector>
+Vector normalized(D d, Vector centred, const Normalizer& n, std::int64_t c) {
+  return hn::MulAdd(centred, hn::LoadU(d, n.scale + c), hn::LoadU(d, n.bias + c));
+}
+
+void normalize_loop(const float* x, float* y, std::int64_t rows, std::int64_t channels, const Normalizer& n) {
   for (std::int64_t row = 0; row < rows * channels; row += channels) {
     for_each_vector(channels, [&](auto d, std::int64_t c) {
-      const auto value = hn::MulAdd(hn::LoadU(d, x + row + c), hn::LoadU(d, scale + c), hn::LoadU(d, shift + c));
-      hn::StoreU(relu ? hn::Max(value, hn::Zero(d)) : value, d, y + row + c);
+      const auto value = normalized(d, hn::Sub(hn::LoadU(d, x + row + c), hn::LoadU(d, n.mean + c)), n, c);
+      hn::StoreU(n.relu ? hn::Max(value, hn::Zero(d)) : value, d, y + row + c);
     });
   }
 }
 
-// dy where scale_shift gave a positive number: the same expression, so the same bits.
+// dy where the normaliser gave a positive number: the same expression, so the same bits.
 template <typename D, typename Vector>
-Vector through_relu(D d, Vector dy, Vector x, const float* scale, const float* shift) {
-  return hn::IfThenElseZero(hn::Gt(hn::MulAdd(x, hn::LoadU(d, scale), hn::LoadU(d, shift)), hn::Zero(d)), dy);
+Vector through_relu(D d, Vector dy, Vector centred, const Normalizer& n, std::int64_t c) {
+  return n.relu ? hn::IfThenElseZero(hn::Gt(normalized(d, centred, n, c), hn::Zero(d)), dy) : dy;
 }
 
-void gradient_sums_loop(const float* dy, const float* x, std::int64_t rows, std::int64_t channels, const float* mean,
-                        const float* scale, const float* shift, bool relu, double* with_x, double* plain) {
+void gradient_sums_loop(const float* dy, const float* x, std::int64_t rows, std::int64_t channels, const Normalizer& n,
+                        double* with_x, double* plain) {
   sum_all_columns(
       rows, channels,
       [&](auto d, std::int64_t row, std::int64_t c, auto& times_x, auto& alone) {
-        const auto value = hn::LoadU(d, x + row + c);
-        auto gradient = hn::LoadU(d, dy + row + c);
-        if (relu) gradient = through_relu(d, gradient, value, scale + c, shift + c);
-        times_x = hn::MulAdd(gradient, hn::Sub(value, hn::LoadU(d, mean + c)), times_x);
+        const auto centred = hn::Sub(hn::LoadU(d, x + row + c), hn::LoadU(d, n.mean + c));
+        const auto gradient = through_relu(d, hn::LoadU(d, dy + row + c), centred, n, c);
+        times_x = hn::MulAdd(gradient, centred, times_x);
         alone = hn::Add(alone, gradient);
       },
       with_x, plain);
@@ -137,10 +141,9 @@ void norm_gradient_loop(const float* dy, const float* x, const float* addend, fl
                         const NormGradient& g) {
   for (std::int64_t row = 0; row < rows * channels; row += channels) {
     for_each_vector(channels, [&](auto d, std::int64_t c) {
-      const auto value = hn::LoadU(d, x + row + c);
-      auto gradient = hn::LoadU(d, dy + row + c);
-      if (g.relu) gradient = through_relu(d, gradient, value, g.scale + c, g.shift + c);
-      const auto through_statistics = hn::MulAdd(hn::LoadU(d, g.of_x + c), value, hn::LoadU(d, g.constant + c));
+      const auto centred = hn::Sub(hn::LoadU(d, x + row + c), hn::LoadU(d, g.normalizer.mean + c));
+      const auto gradient = through_relu(d, hn::LoadU(d, dy + row + c), centred, g.normalizer, c);
+      const auto through_statistics = hn::MulAdd(hn::LoadU(d, g.of_x + c), centred, hn::LoadU(d, g.constant + c));
       const auto result = hn::MulAdd(hn::LoadU(d, g.of_dy + c), gradient, through_statistics);
       hn::StoreU(addend == nullptr ? result : hn::Add(hn::LoadU(d, addend + row + c), result), d, dx + row + c);
     });
@@ -174,7 +177,7 @@ HWY_EXPORT(relu_loop);
 HWY_EXPORT(relu_grad_loop);
 HWY_EXPORT(sgd_loop);
 HWY_EXPORT(moments_loop);
-HWY_EXPORT(scale_shift_loop);
+HWY_EXPORT(normalize_loop);
 HWY_EXPORT(gradient_sums_loop);
 HWY_EXPORT(norm_gradient_loop);
 HWY_EXPORT(largest_pixel_loop);
@@ -187,22 +190,21 @@ void relu_grad(const float* dy, const float* y, const float* addend, float* dx, 
   HWY_DYNAMIC_DISPATCH(relu_grad_loop)(dy, y, addend, dx, count);
 }
 
-void sgd(const SgdRule& rule, float* w, float* g, float* m, std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(sgd_loop)(rule, w, g, m, count);
+void sgd(const SgdRule& rule, const SgdArrays& arrays, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(sgd_loop)(rule, arrays, count);
 }
 
 void moments(const float* x, std::int64_t rows, std::int64_t channels, const float* offset, double* sum, double* squares) {
   HWY_DYNAMIC_DISPATCH(moments_loop)(x, rows, channels, offset, sum, squares);
 }
 
-void scale_shift(const float* x, float* y, std::int64_t rows, std::int64_t channels, const float* scale, const float* shift,
-                 bool relu) {
-  HWY_DYNAMIC_DISPATCH(scale_shift_loop)(x, y, rows, channels, scale, shift, relu);
+void normalize(const float* x, float* y, std::int64_t rows, std::int64_t channels, const Normalizer& normalizer) {
+  HWY_DYNAMIC_DISPATCH(normalize_loop)(x, y, rows, channels, normalizer);
 }
 
-void gradient_sums(const float* dy, const float* x, std::int64_t rows, std::int64_t channels, const float* mean,
-                   const float* scale, const float* shift, bool relu, double* with_x, double* plain) {
-  HWY_DYNAMIC_DISPATCH(gradient_sums_loop)(dy, x, rows, channels, mean, scale, shift, relu, with_x, plain);
+void gradient_sums(const float* dy, const float* x, std::int64_t rows, std::int64_t channels, const Normalizer& normalizer,
+                   double* with_x, double* plain) {
+  HWY_DYNAMIC_DISPATCH(gradient_sums_loop)(dy, x, rows, channels, normalizer, with_x, plain);
 }
 
 void norm_gradient(const float* dy, const float* x, const float* addend, float* dx, std::int64_t rows, std::int64_t channels,

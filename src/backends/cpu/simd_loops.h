@@ -15,27 +15,41 @@ struct SgdRule {
   float gradient_scale;  // 1 / loss scale
   bool nesterov;
 };
-// One step of SGD; clears the gradient. `m` is null without momentum.
-void sgd(const SgdRule& rule, float* w, float* g, float* m, std::int64_t count);
+// Where the weight, gradient and momentum are read and written: the same places or others; no momentum when null.
+struct SgdArrays {
+  const float *weight, *gradient, *momentum;
+  float *new_weight, *new_gradient, *new_momentum;
+
+  SgdArrays from(std::int64_t at) const {
+    const auto moved = [&](auto* array) { return array == nullptr ? nullptr : array + at; };
+    return {moved(weight), moved(gradient), moved(momentum), moved(new_weight), moved(new_gradient), moved(new_momentum)};
+  }
+};
+// One step of SGD; clears the gradient.
+void sgd(const SgdRule& rule, const SgdArrays& arrays, std::int64_t count);
 
 // The rest works on rows of `channels` neighbouring floats, with constants a channel.
 
 // sum += x - offset and squares += (x - offset)^2, a channel. An offset near the mean keeps the squares from cancelling.
 void moments(const float* x, std::int64_t rows, std::int64_t channels, const float* offset, double* sum, double* squares);
 
-// y = x scale + shift, cut off below zero with relu.
-void scale_shift(const float* x, float* y, std::int64_t rows, std::int64_t channels, const float* scale, const float* shift,
-                 bool relu);
+// What normalising does to a channel: y = (x - mean) scale + bias, cut off below zero with relu. The mean is taken away first:
+// where x is the mean, as for a lone example, the result is the bias to the bit.
+struct Normalizer {
+  const float *mean, *scale, *bias;
+  bool relu;
+};
+void normalize(const float* x, float* y, std::int64_t rows, std::int64_t channels, const Normalizer& normalizer);
 
-// Where scale_shift gave a positive number (everywhere without relu): with_x += dy (x - mean), plain += dy.
-void gradient_sums(const float* dy, const float* x, std::int64_t rows, std::int64_t channels, const float* mean,
-                   const float* scale, const float* shift, bool relu, double* with_x, double* plain);
+// dy' is dy where the normaliser gave a positive number, everywhere without relu: with_x += dy' (x - mean), plain += dy'. Without
+// relu only the mean is read.
+void gradient_sums(const float* dy, const float* x, std::int64_t rows, std::int64_t channels, const Normalizer& normalizer,
+                   double* with_x, double* plain);
 
-// dx = addend + (of_dy dy' + of_x x + constant), dy' being dy where scale_shift gave a positive number (everywhere without relu).
+// dx = addend + (of_dy dy' + of_x (x - mean) + constant)
 struct NormGradient {
   const float *of_dy, *of_x, *constant;
-  const float *scale, *shift;
-  bool relu;
+  Normalizer normalizer;
 };
 void norm_gradient(const float* dy, const float* x, const float* addend, float* dx, std::int64_t rows, std::int64_t channels,
                    const NormGradient& gradient);
