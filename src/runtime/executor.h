@@ -43,8 +43,8 @@ class Executor {
   const Plan& plan() const { return plan_; }
 
  private:
-  std::unique_ptr<SectionRunner> bind(std::size_t section, const Backend& backend) const;
-  Bytes end_of_workspaces(std::size_t section) const;
+  std::unique_ptr<SectionRunner> bind(std::size_t index, const Backend& backend) const;
+  Bytes end_of_workspaces(std::size_t index) const;
 
   const Plan& plan_;
   std::shared_ptr<Device> device_;

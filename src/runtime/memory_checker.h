@@ -17,9 +17,9 @@ class MemoryChecker {
   void begin_section(std::size_t section);
   // InternalError when a value that the node reads is not what its writer left there. Then poisons what the node is about to
   // write for the first time, so that an element it forgets shows as NaN.
-  void before_node(std::size_t node);
+  void before_node(std::size_t index);
   // InternalError naming the node and its kernel when it wrote outside its outputs. Then poisons what dies here.
-  void after_node(std::size_t node);
+  void after_node(std::size_t index);
 
  private:
   // A state or a buffer: its bytes, a red zone on either side, and what they held when last written.

@@ -44,7 +44,7 @@ class Scratch {
       : cutter_(begin),
         channels_(channels),
         floats_(reinterpret_cast<float*>(cutter_.cut(Bytes(4 * stride() * arrays)))),
-        sums_(reinterpret_cast<double*>(cutter_.cut(Bytes(8 * 2 * stride() * threads)))) {}
+        sums_(reinterpret_cast<double*>(cutter_.cut(Bytes(16 * stride() * threads)))) {}
 
   Bytes size() const { return cutter_.used(); }
   float* array(int i) const { return floats_ + i * stride(); }

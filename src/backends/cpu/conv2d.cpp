@@ -263,7 +263,7 @@ std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
     const Convolution conv(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
     if (conv.geometry.groups != 1) return std::nullopt;
     const dnnl::memory::desc wanted = conv.backward_weights(conv.any_weight()).diff_weights_desc();
-    const auto layout = named_layout(wanted);
+    auto layout = named_layout(wanted);
     if (!layout) return std::nullopt;
     // A forward primitive that falls back to a general matrix product in this layout would cost more than the copy.
     const std::string_view implementation = conv.forward(wanted).impl_info_str();
