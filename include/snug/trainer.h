@@ -45,7 +45,8 @@ class Trainer {
   Trainer& operator=(Trainer&&) noexcept;
 
   const MemorySummary& memory() const;
-  // The highest byte of the arena that any step so far has touched, found by looking and not by planning. Call
+  // The highest byte of the arena that any step so far has touched, found by looking and not by planning; a
+  // kernel's workspace counts in full. Call
   // `start_measuring` first, then train at least two steps.
   void start_measuring();
   std::int64_t measured_peak_bytes() const;

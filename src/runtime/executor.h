@@ -35,7 +35,7 @@ class Executor {
   Metrics read_metrics() const;
 
   // From the next run on, each section first fills the transient region with a canary, and `measured_peak_bytes` follows the
-  // highest byte that any run has changed. Run each section twice: the pattern alternates.
+  // highest byte that any run has changed, or that a kernel had as workspace. Run each section twice: the pattern alternates.
   void start_measuring();
   Bytes measured_peak_bytes() const { return measured_; }
 
