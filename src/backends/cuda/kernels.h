@@ -6,7 +6,10 @@
 
 namespace snug::backends::cuda {
 
-// cuDNN, and plain kernels for what it refuses.
+// Full f32; cuDNN with tensor cores; plain kernels for what both refuse.
+extern const KernelDef gemm_conv2d;
+extern const KernelDef gemm_conv2d_grad_input;
+extern const KernelDef gemm_conv2d_grad_weight;
 extern const KernelDef cudnn_conv2d;
 extern const KernelDef cudnn_conv2d_grad_input;
 extern const KernelDef cudnn_conv2d_grad_weight;
