@@ -25,6 +25,18 @@ extern const KernelDef simd_max_pool;
 extern const KernelDef simd_max_pool_argmax;
 extern const KernelDef simd_max_pool_grad_argmax;
 
+extern const KernelDef simd_sign_bits;
+extern const KernelDef simd_relu_grad_bits;
+extern const KernelDef simd_dropout;
+extern const KernelDef simd_sum_to_channels;
+extern const KernelDef table_image_input;
+
+extern const KernelDef onednn_avg_pool;
+extern const KernelDef onednn_avg_pool_grad;
+extern const KernelDef onednn_global_avg_pool;
+extern const KernelDef onednn_global_avg_pool_grad;
+extern const KernelDef onednn_relayout;
+
 extern const KernelDef simd_fill;
 extern const KernelDef onednn_init_normal;
 extern const KernelDef onednn_init_uniform;

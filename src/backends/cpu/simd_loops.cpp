@@ -54,8 +54,8 @@ void sgd_loop(const SgdRule& rule, const SgdArrays& a, std::int64_t count) {
   });
 }
 
-// Sums of two terms an element over rows, for V vectors of channels at a time, so that the sums stay in registers. Floats add up
-// over a few rows, doubles over these: rounding grows with the few, not with the many.
+// Sums of two terms an element over rows, or of one where `sum1` is null, for V vectors of channels at a time, so that the sums
+// stay in registers. Floats add up over a few rows, doubles over these: rounding grows with the few, not with the many.
 inline constexpr std::int64_t kRowsInFloat = 64;
 
 template <int V, typename D, typename Terms>
@@ -77,7 +77,7 @@ void sum_columns(D d, std::int64_t rows, std::int64_t channels, std::int64_t fir
       hn::StoreU(part1[v], d, spilled + n);
       for (std::int64_t i = 0; i < n; ++i) {
         sum0[first + v * n + i] += static_cast<double>(spilled[i]);
-        sum1[first + v * n + i] += static_cast<double>(spilled[n + i]);
+        if (sum1 != nullptr) sum1[first + v * n + i] += static_cast<double>(spilled[n + i]);
       }
     }
   }
@@ -102,6 +102,15 @@ void moments_loop(const float* x, std::int64_t rows, std::int64_t channels, cons
         squared = hn::MulAdd(difference, difference, squared);
       },
       sum, squares);
+}
+
+void column_sums_loop(const float* x, std::int64_t rows, std::int64_t channels, double* sum) {
+  sum_all_columns(
+      rows, channels,
+      [&](auto d, std::int64_t row, std::int64_t c, auto& plain, auto& /*unused*/) {
+        plain = hn::Add(plain, hn::LoadU(d, x + row + c));
+      },
+      sum, nullptr);
 }
 
 template <typename D, typename Vector>
@@ -177,6 +186,7 @@ HWY_EXPORT(relu_loop);
 HWY_EXPORT(relu_grad_loop);
 HWY_EXPORT(sgd_loop);
 HWY_EXPORT(moments_loop);
+HWY_EXPORT(column_sums_loop);
 HWY_EXPORT(normalize_loop);
 HWY_EXPORT(gradient_sums_loop);
 HWY_EXPORT(norm_gradient_loop);
@@ -196,6 +206,10 @@ void sgd(const SgdRule& rule, const SgdArrays& arrays, std::int64_t count) {
 
 void moments(const float* x, std::int64_t rows, std::int64_t channels, const float* offset, double* sum, double* squares) {
   HWY_DYNAMIC_DISPATCH(moments_loop)(x, rows, channels, offset, sum, squares);
+}
+
+void column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sum) {
+  HWY_DYNAMIC_DISPATCH(column_sums_loop)(x, rows, channels, sum);
 }
 
 void normalize(const float* x, float* y, std::int64_t rows, std::int64_t channels, const Normalizer& normalizer) {
