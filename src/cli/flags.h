@@ -22,6 +22,7 @@ struct Flags {
   std::optional<std::string> classes;
   std::optional<std::string> image_size;
   std::optional<std::string> threads;
+  std::optional<std::string> workspace_limit;
   std::string precision = "fp32";
   std::string checkpoint = "none";
   std::string accounting = "real";

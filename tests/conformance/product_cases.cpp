@@ -81,6 +81,7 @@ std::vector<OpCase> product_cases() {
   add_linear(cases, 35, 50, 19);
   add_linear(cases, 100, 128, 10);
   add_linear(cases, 64, 512, 256);
+  add_linear(cases, 3, 1030, 67);  // a few rows at a time, and a rest
   add_linear(cases, 1, 7, 3);
   return cases;
 }

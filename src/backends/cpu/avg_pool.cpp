@@ -76,6 +76,7 @@ KernelMatch match_described(const KernelQuery& query, const Describe& describe) 
     }
   }
   try {
+    const OmpThreads scope(query.threads);
     return Accept{.workspace = size_of(describe().scratchpad_desc())};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
@@ -95,6 +96,7 @@ KernelMatch match_grad(const KernelQuery& query) {
 
 template <MakeWindows Make>
 std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
+  const OmpThreads scope(arguments.threads);
   const auto description = Make(arguments.inputs[0].type.shape, arguments.attributes).forward();
   auto chain = std::make_unique<PrimitiveChain>();
   chain->add(dnnl::pooling_forward(description),
@@ -106,6 +108,7 @@ std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
 
 template <MakeWindows Make>
 std::unique_ptr<BoundKernel> bind_grad(const KernelArguments& arguments) {
+  const OmpThreads scope(arguments.threads);
   const auto description = Make(arguments.outputs[0].type.shape, arguments.attributes).backward();
   auto chain = std::make_unique<PrimitiveChain>();
   chain->add(dnnl::pooling_backward(description),

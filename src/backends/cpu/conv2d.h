@@ -11,6 +11,12 @@ extern const KernelDef onednn_conv2d;
 extern const KernelDef onednn_conv2d_grad_input;
 extern const KernelDef onednn_conv2d_grad_weight;
 
+// The gradients a slice of channels at a time, for a fraction of the workspace; slower, and with other sums. conv2d_slices.cpp
+extern const KernelDef onednn_conv2d_grad_input_quarters;
+extern const KernelDef onednn_conv2d_grad_input_blocks;
+extern const KernelDef onednn_conv2d_grad_weight_quarters;
+extern const KernelDef onednn_conv2d_grad_weight_blocks;
+
 // The layout in which the weight gradient comes out, when the forward pass can read it too: then neither needs a copy.
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query);
 

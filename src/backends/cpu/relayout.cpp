@@ -14,6 +14,7 @@ KernelMatch match_relayout(const KernelQuery& query) {
     if (auto reason = objection(type)) return Refuse{*reason};
   }
   try {
+    const OmpThreads scope(query.threads);
     const dnnl::reorder::primitive_desc description(engine(), descriptor(query.inputs[0]), engine(), descriptor(query.outputs[0]),
                                                     booked_scratchpad());
     if (description.scratchpad_desc().get_size() > 0) return Refuse{"oneDNN wants scratch for this reorder"};
@@ -24,6 +25,7 @@ KernelMatch match_relayout(const KernelQuery& query) {
 }
 
 std::unique_ptr<BoundKernel> bind_relayout(const KernelArguments& arguments) {
+  const OmpThreads scope(arguments.threads);
   auto chain = std::make_unique<PrimitiveChain>();
   chain->add_reorder(memory_at(descriptor(arguments.inputs[0].type), arguments.inputs[0].data),
                      memory_at(descriptor(arguments.outputs[0].type), arguments.outputs[0].data));

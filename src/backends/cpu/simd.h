@@ -44,6 +44,7 @@ extern const KernelDef onednn_init_uniform;
 extern const KernelDef onednn_linear;
 extern const KernelDef onednn_linear_grad_input;
 extern const KernelDef onednn_linear_grad_weight;
+extern const KernelDef onednn_linear_grad_weight_few_rows;
 
 // Pieces of other kernels: out = a + b on all threads, and a plain copy.
 std::unique_ptr<BoundKernel> add_floats(const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count, int threads);
