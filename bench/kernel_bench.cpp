@@ -3,6 +3,7 @@
 //
 //   kernel_bench                                   WRN-28-2, batch 100
 //   kernel_bench wrn-28-2 --batch 100 --microbatch 10 --threads 2
+//   kernel_bench --microbatch 10 --workspace-limit 200KB --steps-only     the whole step alone, as planned with other kernels
 //
 // Google Benchmark runs the kernels, so its flags work too: --benchmark_filter=conv, --benchmark_min_time=1,
 // --benchmark_out=kernels.json. A kernel's time is the median of its runs.
@@ -31,10 +32,13 @@ namespace {
 struct Options {
   std::string model = "wrn-28-2";
   std::int64_t batch = 100;
-  std::int64_t microbatch = 0;  // 0: the whole batch
-  std::int64_t image_size = 0;  // 0: the model's own
-  int threads = 0;              // 0: all cores
-  int steps = 7;                // whole steps to time
+  std::int64_t microbatch = 0;      // 0: the whole batch
+  std::int64_t image_size = 0;      // 0: the model's own
+  int threads = 0;                  // 0: all cores
+  int steps = 7;                    // whole steps to time
+  bool steps_only = false;          // not the kernels
+  std::string workspace_limit;      // of a kernel; empty: none
+  std::vector<std::string> passes;  // that run only on request
 };
 
 struct Batch {
@@ -130,15 +134,20 @@ void run(const Options& options) {
   const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
   const std::int64_t microbatches = (options.batch + microbatch - 1) / microbatch;
-  const MachineBound machine = measure_machine(threads);
-  fmt::print("{} threads: {:.0f} GFLOP/s of multiply-adds in registers, {:.1f} GB/s of a triad\n", threads, machine.gflops,
-             machine.gigabytes_a_second);
+  const MachineBound machine = options.steps_only ? MachineBound{} : measure_machine(threads);
+  if (!options.steps_only)
+    fmt::print("{} threads: {:.0f} GFLOP/s of multiply-adds in registers, {:.1f} GB/s of a triad\n", threads, machine.gflops,
+               machine.gigabytes_a_second);
 
   const Backend backend = backends::cpu_backend(threads);
   omp_set_num_threads(threads);  // for libraries' loops, as the runtime does
   train::Session session(
       compile(frontend::build_zoo_model(options.model, {.batch = microbatch, .image_size = options.image_size, .augment = true}),
-              backend, {.batch = options.batch}),
+              backend,
+              {.batch = options.batch,
+               .passes = {.enabled = options.passes},
+               .workspace_limit =
+                   options.workspace_limit.empty() ? std::nullopt : std::optional(parse_bytes(options.workspace_limit))}),
       backend, 1);
   session.set_learning_rate(1e-3);
   const Type& images = session.plan().program.state(session.plan().program.find_state("images")).type;
@@ -151,8 +160,10 @@ void run(const Options& options) {
   }
   steps.erase(steps.begin());  // the first one warms up
   const double step_seconds = median(steps);
-  fmt::print("{}, batch {} in microbatches of {}: {:.1f} ms a step, {:.1f} images/s\n\n", options.model, options.batch,
-             microbatch, 1e3 * step_seconds, static_cast<double>(options.batch) / step_seconds);
+  fmt::print("{}, batch {} in microbatches of {}: {:.1f} ms a step, {:.1f} images/s, {} bytes\n\n", options.model, options.batch,
+             microbatch, 1e3 * step_seconds, static_cast<double>(options.batch) / step_seconds,
+             session.plan().planned_peak_bytes.count());
+  if (options.steps_only) return;
 
   StepWalker walker(session, backend);
   std::vector<std::vector<double>> times(walker.distinct().size());
@@ -203,6 +214,9 @@ int main(int argc, char** argv) {
   app.add_option("--image-size", options.image_size, "0: the model's own");
   app.add_option("--threads", options.threads, "0: all cores");
   app.add_option("--steps", options.steps, "whole steps to time")->check(CLI::Range(1, 1000));
+  app.add_flag("--steps-only", options.steps_only, "time whole steps and no kernels");
+  app.add_option("--workspace-limit", options.workspace_limit, "most scratch of one kernel, such as 256KB");
+  app.add_option("--enable-pass", options.passes, "a pass that runs only on request");
   CLI11_PARSE(app, argc, argv);
   try {
     snug::bench::run(options);

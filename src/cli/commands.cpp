@@ -55,7 +55,7 @@ Request make_request(const Flags& flags) {
       .precision = flags.precision, .checkpoint = flags.checkpoint, .backend = std::string(backend.name), .threads = threads};
   return {.graph = std::move(graph),
           .backend = std::move(backend),
-          .options = {.batch = batch, .passes = {.disabled = flags.disabled_passes}},
+          .options = {.batch = batch, .passes = {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes}},
           .settings = std::move(settings)};
 }
 

@@ -28,6 +28,7 @@ struct Flags {
   std::string accounting = "real";
   std::vector<std::string> frozen;
   std::vector<std::string> disabled_passes;
+  std::vector<std::string> enabled_passes;
   std::optional<std::string> dump_after;
   bool json = false;
   bool kernels = false;

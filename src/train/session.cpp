@@ -177,6 +177,11 @@ void Session::write_state(const std::string& name, std::span<const double> value
     stored = std::move(arranged);
   }
   executor_->write(id, stored);
+  derive();
+}
+
+void Session::derive() {
+  if (plan_->program.find_section(SectionKind::derive) != nullptr) executor_->run(SectionKind::derive);
 }
 
 }  // namespace snug::train

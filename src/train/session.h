@@ -46,6 +46,9 @@ class Session {
   // A state's values as doubles in logical order, whatever its layout and floating-point type.
   std::vector<double> read_state(const std::string& name) const;
   void write_state(const std::string& name, std::span<const double> values);
+  // Makes the states again that are copies of others (the program's section `derive`, if it has one). write_state does this;
+  // whoever writes parameters through the executor calls it afterwards.
+  void derive();
 
   Executor& executor() { return *executor_; }
   const Plan& plan() const { return *plan_; }

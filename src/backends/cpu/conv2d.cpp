@@ -183,8 +183,26 @@ constinit const KernelDef onednn_conv2d_grad_input{
 constinit const KernelDef onednn_conv2d_grad_weight{
     .name = "onednn_conv2d_grad_weight", .op = "conv2d_grad_weight", .match = match_grad_weight, .bind = bind_grad_weight};
 
+namespace {
+
+// conv2d_grad_input(dy, w) -> dx
+std::optional<Layout> data_gradient_weight_layout(const KernelQuery& query) {
+  if (accumulates(query.attributes) || query.attributes.integer("groups") != 1) return std::nullopt;
+  try {
+    const OmpThreads scope(query.threads);
+    return named_layout(
+        DataGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes).description.weights_desc());
+  } catch (const dnnl::error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
   if (objection(query.inputs[0]) || objection(query.inputs[1])) return std::nullopt;
+  if (query.op.name == onednn_conv2d_grad_input.op) return data_gradient_weight_layout(query);
+  if (query.op.name != onednn_conv2d.op) return std::nullopt;
   try {
     const OmpThreads scope(query.threads);
     const Convolution conv(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
