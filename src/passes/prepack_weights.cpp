@@ -1,6 +1,5 @@
 #include "passes/prepack_weights.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "ir/builder.h"
@@ -35,21 +34,29 @@ class Packer {
  private:
   // Lets data gradients read a copy of their weight where the kernel wants another layout than the weight has.
   void redirect(Section& micro) {
-    for (std::size_t i = 0; i < micro.nodes.size(); ++i) {
-      if (micro.nodes[i].op != &ops::conv2d_grad_input) continue;
-      const Value weight = micro.value(micro.nodes[i].inputs[1]);
-      if (!weight.is_state() || is_written(micro, weight.state)) continue;
-      const NodeTypes types = types_of(micro, micro.nodes[i]);
-      const auto layout = backend_.preferred_weight_layout(backend_.query(micro.nodes[i], types));
-      if (!layout || *layout == weight.type.layout) continue;
-      const StateId packed = copy_of(weight.state, *layout);
-      micro.nodes[i].inputs[1] = SectionBuilder(program_.states, micro).read(packed);
+    const std::vector<std::size_t> writers = last_writers(micro);
+    SectionBuilder builder(program_.states, micro);
+    for (Node& node : micro.nodes) {
+      if (node.op != &ops::conv2d_grad_input) continue;
+      const Value weight = micro.value(node.inputs[1]);
+      if (!weight.is_state() || writers[weight.state.index()] != kNobody) continue;
+      const NodeTypes types = types_of(micro, node);
+      const auto layout = backend_.preferred_weight_layout(backend_.query(node, types));
+      if (layout && *layout != weight.type.layout) node.inputs[1] = builder.read(copy_of(weight.state, *layout));
     }
   }
 
-  static bool is_written(const Section& section, StateId state) {
-    return std::any_of(section.values.begin(), section.values.end(),
-                       [&](const Value& value) { return value.state == state && value.version > 0; });
+  static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+
+  // For every state, the last node that writes it.
+  std::vector<std::size_t> last_writers(const Section& section) const {
+    std::vector<std::size_t> writers(program_.states.size(), kNobody);
+    for (std::size_t i = 0; i < section.nodes.size(); ++i) {
+      for (const ValueId id : section.nodes[i].outputs) {
+        if (section.value(id).is_state()) writers[section.value(id).state.index()] = i;
+      }
+    }
+    return writers;
   }
 
   // The state that holds the weight in this layout, made when it is first asked for.
@@ -74,19 +81,21 @@ class Packer {
 
   // Puts a copy behind the last write of each weight that the section writes.
   void follow_writes(Section& section) {
+    const std::vector<std::size_t> writers = last_writers(section);
+    std::vector<std::vector<std::size_t>> behind(section.nodes.size());  // copies to make behind each node
+    SectionBuilder builder(program_.states, section);
     for (const Copy& copy : copies_) {
-      const auto writes = [&](const Node& node) {
-        return std::any_of(node.outputs.begin(), node.outputs.end(),
-                           [&](ValueId id) { return section.value(id).state == copy.weight; });
-      };
-      const auto last = std::find_if(section.nodes.rbegin(), section.nodes.rend(), writes);
-      if (last == section.nodes.rend()) continue;
-      const auto behind = section.nodes.rend() - last;
-      const Phase phase = last->phase;
-      SectionBuilder builder(program_.states, section);
-      emit_copy(builder, copy, phase);
-      std::rotate(section.nodes.begin() + behind, section.nodes.end() - 1, section.nodes.end());
+      const std::size_t writer = writers[copy.weight.index()];
+      if (writer == kNobody) continue;
+      behind[writer].push_back(section.nodes.size());
+      emit_copy(builder, copy, section.nodes[writer].phase);
     }
+    std::vector<Node> ordered;
+    for (std::size_t i = 0; i < behind.size(); ++i) {
+      ordered.push_back(std::move(section.nodes[i]));
+      for (const std::size_t copy : behind[i]) ordered.push_back(std::move(section.nodes[copy]));
+    }
+    section.nodes = std::move(ordered);
   }
 
   Program& program_;

@@ -17,8 +17,8 @@ extern const KernelDef onednn_conv2d_grad_input_blocks;
 extern const KernelDef onednn_conv2d_grad_weight_quarters;
 extern const KernelDef onednn_conv2d_grad_weight_blocks;
 
-// For a forward convolution, the layout in which the weight gradient comes out, when the forward pass can read it too: then neither
-// needs a copy. For a data gradient, the one that it reads without a copy.
+// For a forward convolution, the layout in which the weight gradient comes out, when the forward pass can read it too: then
+// neither needs a copy. For a data gradient, the one that it reads without a copy.
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query);
 
 }  // namespace snug::backends::cpu
