@@ -12,6 +12,8 @@ extern const KernelDef simd_add;
 extern const KernelDef simd_relu;
 extern const KernelDef simd_relu_grad;
 extern const KernelDef simd_sgd;
+extern const KernelDef simd_clipped_sgd;
+extern const KernelDef simd_sum_of_squares;
 
 extern const KernelDef simd_batch_norm_statistics;
 extern const KernelDef simd_batch_norm_apply;
