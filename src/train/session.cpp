@@ -62,6 +62,7 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed)
   input_ = program.find_state("images");
   if (!input_.valid()) input_ = required_state("features");
   labels_ = required_state("labels");
+  gradient_norm_ = program.find_state("gradient_norm");
   example_bytes_ = static_cast<std::size_t>(program.state(input_).type.bytes().count() / program.microbatch);
   executor_->write_scalars({.seed = seed_});
   executor_->run(SectionKind::init);
@@ -71,6 +72,21 @@ void Session::set_loss_scale(double loss_scale) {
   if (!(loss_scale > 0 && std::isfinite(loss_scale)))
     throw_user_error("a loss scale of {} is not possible; use a number above 0", loss_scale);
   loss_scale_ = loss_scale;
+}
+
+void Session::set_clip_norm(double clip_norm) {
+  if (!(clip_norm > 0)) throw_user_error("gradients cannot be clipped to {}; use a number above 0", clip_norm);
+  if (!gradient_norm_.valid())
+    throw_user_error("the program of '{}' does not clip gradients; compile it with a clip_norm above 0", plan_->program.name);
+  clip_norm_ = static_cast<float>(clip_norm);
+}
+
+double Session::gradient_norm() const {
+  if (!gradient_norm_.valid())
+    throw_user_error("the program of '{}' does not measure gradients; compile it with a clip_norm above 0", plan_->program.name);
+  GradientNorm norm;
+  executor_->read(gradient_norm_, std::as_writable_bytes(std::span(&norm, 1)));
+  return norm.norm;
 }
 
 StateId Session::required_state(std::string_view name) const {
@@ -108,7 +124,8 @@ Result Session::run(SectionKind kind, const Examples& examples) {
                               .valid_examples = count,
                               .batch_examples = total,
                               .learning_rate = learning_rate_,
-                              .loss_scale = loss_scale_});
+                              .loss_scale = loss_scale_,
+                              .clip_norm = clip_norm_});
     executor_->run(kind);
   }
   const Metrics metrics = executor_->read_metrics();
@@ -122,7 +139,16 @@ Result Session::train_step(const Examples& examples) {
   if (examples.labels.size() > static_cast<std::size_t>(plan_->program.batch)) {
     throw_user_error("a step got {} examples; it was planned for at most {}", examples.labels.size(), plan_->program.batch);
   }
-  const Result result = run(SectionKind::micro, examples);
+  if (gradient_norm_.valid() && clip_norm_ == 0)
+    throw_user_error("the program of '{}' clips gradients, but not to what; set the clip norm before the first step",
+                     plan_->program.name);
+  Result result = run(SectionKind::micro, examples);
+  if (!std::isfinite(result.loss)) {
+    result.skipped = true;
+    // All that an update reads of the block.
+    executor_->write_scalars(
+        {.learning_rate = learning_rate_, .loss_scale = loss_scale_, .skip_update = 1, .clip_norm = clip_norm_});
+  }
   executor_->run(SectionKind::update);
   ++step_;
   return result;

@@ -24,6 +24,7 @@ struct Result {
   double loss = 0;  // mean over the examples
   std::int64_t correct = 0;
   std::int64_t examples = 0;
+  bool skipped = false;  // the loss was not finite: the step left weights and optimizer as they were
 };
 
 class Session {
@@ -33,6 +34,11 @@ class Session {
 
   // One step on 1 to `batch` examples, microbatch after microbatch. Each example weighs 1/n of however many are given; the last
   // microbatch may be short.
+  //
+  // A step that goes wrong leaves no trace in the weights. The loss is known before the update runs; when it is not finite, the
+  // update is told to skip (Scalars::skip_update) and only clears the gradients. In programs that clip, the update skips by
+  // itself when the gradients' norm is not finite: see gradient_norm(). Either way the step counts, and the next one goes on.
+  // Running statistics of batch norm move in the forward pass and are not undone, as in PyTorch.
   Result train_step(const Examples& examples);
   // Any number of examples; weights, statistics and counters stay as they are.
   Result evaluate(const Examples& examples);
@@ -41,6 +47,11 @@ class Session {
   // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Fixed; losses that
   // are reported are not scaled. A power of two changes no bit as long as nothing over- or underflows.
   void set_loss_scale(double loss_scale);
+  // What the length of all gradients together is cut down to, as torch.nn.utils.clip_grad_norm_ does; infinity only measures it.
+  // Needed before the first step where the program clips (SgdOptions::clip_norm above 0), not possible elsewhere.
+  void set_clip_norm(double clip_norm);
+  // That length before clipping in the last step; not finite when that step's update was skipped for it. Waits for the update.
+  double gradient_norm() const;
   std::uint64_t step() const { return step_; }
 
   // A state's values as doubles in logical order, whatever its layout and floating-point type.
@@ -63,11 +74,13 @@ class Session {
   std::unique_ptr<Executor> executor_;
   StateId input_;
   StateId labels_;
+  StateId gradient_norm_;  // none() when the program does not clip
   std::size_t example_bytes_ = 0;
   std::uint64_t seed_;
   std::uint64_t step_ = 0;
   double learning_rate_ = 0.1;
   double loss_scale_ = 1;
+  float clip_norm_ = 0;  // 0: not set
 };
 
 }  // namespace snug::train
