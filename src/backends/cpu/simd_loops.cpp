@@ -28,8 +28,14 @@ void add_loop(const float* a, const float* b, float* out, std::int64_t count) {
                   [&](auto d, std::int64_t i) { hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i); });
 }
 
+// Zero and below give +0; NaN passes through, so that an overflow stays visible (a maximum would lose it).
+template <typename D, typename Vector>
+Vector cut_off_below_zero(D d, Vector x) {
+  return hn::IfThenElse(hn::Le(x, hn::Zero(d)), hn::Zero(d), x);
+}
+
 void relu_loop(const float* x, float* y, std::int64_t count) {
-  for_each_vector(count, [&](auto d, std::int64_t i) { hn::StoreU(hn::Max(hn::LoadU(d, x + i), hn::Zero(d)), d, y + i); });
+  for_each_vector(count, [&](auto d, std::int64_t i) { hn::StoreU(cut_off_below_zero(d, hn::LoadU(d, x + i)), d, y + i); });
 }
 
 void relu_grad_loop(const float* dy, const float* y, const float* addend, float* dx, std::int64_t count) {
@@ -113,7 +119,7 @@ void normalize_loop(const float* x, float* y, std::int64_t rows, std::int64_t ch
   for (std::int64_t row = 0; row < rows * channels; row += channels) {
     for_each_vector(channels, [&](auto d, std::int64_t c) {
       const auto value = normalized(d, hn::Sub(hn::LoadU(d, x + row + c), hn::LoadU(d, n.mean + c)), n, c);
-      hn::StoreU(n.relu ? hn::Max(value, hn::Zero(d)) : value, d, y + row + c);
+      hn::StoreU(n.relu ? cut_off_below_zero(d, value) : value, d, y + row + c);
     });
   }
 }
