@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packs the handwritten digits into src/data/embedded/digits.inc: a C++ string of 65 characters an image.
+"""Packs the handwritten digits into src/data/embedded/digits.inc: a list of C++ strings, one of 65 characters an image.
 
 The label as a digit, then 64 pixels row by row, 'a' for 0 up to 'q' for 16. The source is the file optdigits.tes of the UCI
 repository, or scikit-learn's copy of it (digits.csv.gz): 64 numbers and the label a line, separated by commas.
@@ -19,7 +19,7 @@ def packed(line):
     *pixels, label = (int(float(field)) for field in line.split(","))
     if len(pixels) != 64 or not all(0 <= pixel <= 16 for pixel in pixels) or not 0 <= label <= 9:
         sys.exit(f"pack_digits: not 64 pixels of 0..16 and a digit: {line.strip()}")
-    return f'"{label}{"".join(chr(ord("a") + pixel) for pixel in pixels)}"\n'
+    return f'"{label}{"".join(chr(ord("a") + pixel) for pixel in pixels)}",\n'
 
 
 def main():

@@ -17,8 +17,8 @@ namespace {
 
 // All of CIFAR-10's own training set.
 constexpr std::int64_t kMeasured = 50'000;
-constexpr std::int64_t kMetaLimit = 64 * 1024;  // bytes of batches.meta.txt
-constexpr std::size_t kMostClasses = 256;       // a label is a byte
+constexpr std::int64_t kMetaLimit = 65'536;  // bytes of batches.meta.txt
+constexpr std::size_t kMostClasses = 256;    // a label is a byte
 
 // The N of data_batch_N.bin.
 std::optional<std::uint64_t> batch_number(std::string_view name) {

@@ -1,6 +1,6 @@
 #include "data/embedded.h"
 
-#include <array>
+#include <iterator>
 #include <string>
 
 #include "base/error.h"
@@ -12,16 +12,15 @@ namespace snug::data {
 namespace {
 
 // An image is its label as a digit, then its pixels from 'a' (0) to 'q' (16).
-constexpr char kDigits[] =
+constexpr char kDigits[][66] = {
 #include "data/embedded/digits.inc"
-    ;
+};
 
 constexpr std::int64_t kSourceSide = 8;
 constexpr std::int64_t kSide = 32;
-constexpr std::int64_t kImageChars = 1 + kSourceSide * kSourceSide;
 constexpr std::int64_t kTrain = 1500;
 constexpr std::int64_t kTest = 297;
-static_assert(sizeof kDigits == (kTrain + kTest) * kImageChars + 1);
+static_assert(std::size(kDigits) == kTrain + kTest);
 
 class Embedded : public Dataset {
  public:
@@ -42,7 +41,7 @@ class Embedded : public Dataset {
   std::int32_t read(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
     SNUG_CHECK(index >= 0 && index < description_.examples(split) && pixels.size() == description_.example_bytes(),
                "example {} into {} bytes", index, pixels.size());
-    const char* image = kDigits + (split == Split::train ? index : kTrain + index) * kImageChars;
+    const char* image = kDigits[split == Split::train ? index : kTrain + index];
     const char* source = image + 1;
     for (std::int64_t y = 0; y < kSide; ++y) {
       const Between rows = between(y, kSourceSide, kSide);

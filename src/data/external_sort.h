@@ -17,10 +17,10 @@ namespace snug::data {
 class ExternalSort {
  public:
   static constexpr std::size_t kFanIn = 16;
-  static constexpr std::size_t kReadBytes = 8 * 1024;
+  static constexpr std::size_t kReadBytes = 8192;
   static constexpr std::size_t kLongestName = 4096;
 
-  explicit ExternalSort(std::size_t run_bytes = 256 * 1024) : run_bytes_(run_bytes) {}
+  explicit ExternalSort(std::size_t run_bytes = 262'144) : run_bytes_(run_bytes) {}
 
   void add(std::string_view name);
   std::int64_t size() const { return count_; }

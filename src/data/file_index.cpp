@@ -9,7 +9,7 @@ namespace snug::data {
 namespace {
 
 const char* const kWhat = "the temporary list of image files";
-constexpr std::size_t kBufferBytes = 16 * 1024;
+constexpr std::size_t kBufferBytes = 16'384;
 
 void flush(const File& file, std::string& buffer) {
   write_all(file, kWhat, std::as_bytes(std::span(buffer)));

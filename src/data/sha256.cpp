@@ -92,7 +92,7 @@ std::string Sha256::finish() {
 
 std::string sha256_of_file(const std::filesystem::path& path) {
   const File file = open_regular_file(path);
-  std::vector<std::byte> buffer(64 * 1024);
+  std::vector<std::byte> buffer(65'536);
   Sha256 sum;
   const std::int64_t size = file_size(file, path);
   for (std::int64_t at = 0; at < size;) {

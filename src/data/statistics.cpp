@@ -20,7 +20,7 @@ void measure_channels(const Dataset& dataset, std::int64_t most, Description& de
       for (std::size_t c = 0; c < channels; ++c) {
         const auto value = std::to_integer<std::uint32_t>(pixels[at + c]);
         sum[c] += value;
-        sum_of_squares[c] += value * value;
+        sum_of_squares[c] += std::uint64_t{value} * value;
       }
     }
   }
