@@ -43,6 +43,23 @@ class Session {
   void set_loss_scale(double loss_scale);
   std::uint64_t step() const { return step_; }
 
+  // What a session knows beside its states; with these restored it goes on bit-exactly.
+  struct Counters {
+    std::uint64_t seed = 0;
+    std::uint64_t step = 0;
+    double learning_rate = 0.1;
+    double loss_scale = 1;
+
+    friend bool operator==(const Counters&, const Counters&) = default;
+  };
+  Counters counters() const;
+  void restore(const Counters& counters);
+
+  // A state's elements as they are stored, in logical order (row-major) whatever its layout; exactly `logical_bytes` of them.
+  std::size_t logical_bytes(StateId id) const;
+  void read_logical(StateId id, std::span<std::byte> target) const;
+  void write_logical(StateId id, std::span<const std::byte> source);
+
   // A state's values as doubles in logical order, whatever its layout and floating-point type.
   std::vector<double> read_state(const std::string& name) const;
   void write_state(const std::string& name, std::span<const double> values);
@@ -56,6 +73,7 @@ class Session {
   void stage(const Examples& examples, std::size_t first, std::size_t count);
   void check(const Examples& examples) const;
   StateId required_state(std::string_view name) const;
+  StateId floating_state(const std::string& name) const;
 
   // The executor keeps references to both; held by pointer, they stay put when a session moves.
   std::unique_ptr<const Plan> plan_;
