@@ -60,9 +60,9 @@ struct Recipe {
   std::optional<Bytes> budget_bytes;      // written budget = "24MB"
   std::vector<std::string> allow = {"exact", "reassociated", "microbatch"};
   std::string device = "cpu";
-  std::int64_t threads = 0;      // 0: all cores
-  std::uint64_t seed = 0;        // below 2^63: TOML's whole numbers end there
-  std::optional<double> epochs;  // one of the two, or neither: one epoch
+  std::int64_t threads = 0;            // 0: all cores
+  std::uint64_t seed = 0;              // below 2^63: TOML's whole numbers end there
+  std::optional<std::int64_t> epochs;  // one of the two, or neither: one epoch
   std::optional<std::int64_t> steps;
   std::optional<std::int64_t> eval_every;      // steps; nothing: after every epoch
   std::optional<std::int64_t> snapshot_every;  // steps; nothing: after every epoch

@@ -47,8 +47,9 @@ class RunFolder {
   Recipe recipe() const;  // as it stands in recipe.toml
 
   void write_plan(const Plan& plan);
-  // Cuts the metrics to the lines up to `step`: what came after will be made again.
-  void rewind_metrics(std::uint64_t step);
+  // Before a run goes on from `step`: cuts the metrics to the lines up to it and sets later snapshots, which are damaged, aside
+  // (*.damaged). What came after will be made again.
+  void rewind(std::uint64_t step);
   void add_metrics(const MetricsLine& line);
   void log(std::string_view line);
 

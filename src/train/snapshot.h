@@ -37,8 +37,7 @@ struct SnapshotInfo {
   std::string model;
   Session::Counters counters;
   Progress progress;
-  std::string program;    // text
-  std::string placement;  // JSON: where the plan put every byte
+  std::string plan;  // as plan_file.h has it
   std::vector<TensorInfo> tensors;
 };
 
@@ -67,5 +66,9 @@ FoundSnapshot find_latest_good(const std::filesystem::path& run_folder);
 
 // Removes all but the newest `keep` snapshots of a run folder and the one after `best_step`; at least the newest stays.
 void prune_snapshots(const std::filesystem::path& run_folder, std::size_t keep, std::optional<std::uint64_t> best_step);
+
+// Gives the snapshots after `step` names that nothing takes for a snapshot (*.damaged): a run that goes on from `step` passed
+// over them, and as the newest they would keep its own from staying.
+void set_later_snapshots_aside(const std::filesystem::path& run_folder, std::uint64_t step);
 
 }  // namespace snug::train
