@@ -244,7 +244,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
   for (TensorInfo& tensor : header.tensors) {
     if (tensor.begin != end) {
       throw_user_error("{}: tensor {} begins at {}, {} the end of the one before it at {}", source, in_quotes(tensor.name),
-                       tensor.begin, tensor.begin < end ? "within" : "beyond", end);
+                       tensor.begin, tensor.begin < end ? "before" : "beyond", end);
     }
     if (tensor.bytes > data_bytes - end)
       throw_user_error("{}: tensor {} reaches beyond the end of the file, which may be cut short", source,
