@@ -53,10 +53,16 @@ void import_weights(const std::filesystem::path& path, Session& session) {
   std::vector<std::byte> converted;
   for (std::size_t i = 0; i < states.size(); ++i) {
     const TensorInfo& tensor = *match.tensors[i];
+    const DType from = *to_dtype(tensor.dtype);
+    const DType to = program.state(states[i]).type.dtype;
     stored.resize(static_cast<std::size_t>(tensor.bytes));
     reader.read(tensor, stored);
+    if (from == to) {
+      session.write_logical(states[i], stored);
+      continue;
+    }
     converted.resize(session.logical_bytes(states[i]));
-    convert_elements(*to_dtype(tensor.dtype), stored, program.state(states[i]).type.dtype, converted);
+    convert_elements(from, stored, to, converted);
     session.write_logical(states[i], converted);
   }
 }
