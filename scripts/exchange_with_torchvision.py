@@ -2,7 +2,8 @@
 """Weights from Snug to torchvision and back: both must give the same logits for the same weights and images.
 
 usage: /usr/bin/python3 scripts/exchange_with_torchvision.py [--test-program build/release/tests/snug_end_to_end_test] [MODEL...]
-Needs Debian's python3-torchvision and a built test program; exits with 1 when logits differ by more than 1e-4 of the largest.
+Needs Debian's python3-torchvision and a built test program; exits with 1 when logits differ by more than 1e-4, or 1e-4 of the
+largest where that is more.
 """
 
 import argparse
@@ -65,8 +66,8 @@ def logits_of(model, images):
 
 def compare(what, ours, theirs):
     difference = float(numpy.abs(ours.reshape(theirs.shape) - theirs).max())
-    largest = max(1.0, float(numpy.abs(theirs).max()))
-    good = difference <= TOLERANCE * largest
+    largest = float(numpy.abs(theirs).max())
+    good = difference <= TOLERANCE * max(1.0, largest)
     print(f"  {what}: logits up to {largest:.3g}, largest difference {difference:.2g}: {'good' if good else 'TOO FAR'}", flush=True)
     return good
 

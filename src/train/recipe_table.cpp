@@ -1,6 +1,7 @@
 #include "train/recipe_table.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 // All of it here: the library that Debian builds would be one more to ship for the sake of one file.
@@ -53,9 +54,97 @@ const toml::node* find_node(const toml::table& root, std::string_view dotted) {
   return table->get(dotted);
 }
 
+// The same TOML in ASCII. toml++ 3.3 runs into undefined behaviour on many a character beyond ASCII where it looks for white
+// space, which it does within quotes, too, when it gives up on a value; so it is given none. Outside quotes and comments TOML has
+// no such characters, and a recipe needs no texts of several lines: both are refused.
+class AsciiToml {
+ public:
+  AsciiToml(std::string_view text, const std::string& source) : text_(text), source_(source) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '#') {
+        comment();
+      } else if (c == '"' || c == '\'') {
+        quoted(c);
+      } else {
+        if (is_beyond_ascii(c)) refuse("there is a character outside quotes that is not ASCII");
+        copy();
+      }
+    }
+  }
+
+  std::string take() { return std::move(ascii_); }
+
+ private:
+  static bool is_beyond_ascii(char c) { return static_cast<unsigned char>(c) >= 0x80; }
+  bool in_line() const { return at_ < text_.size() && text_[at_] != '\n'; }
+
+  void copy() {
+    if (text_[at_] == '\n') ++line_;
+    ascii_ += text_[at_++];
+  }
+
+  void comment() {
+    for (; in_line(); ++at_) ascii_ += is_beyond_ascii(text_[at_]) ? '?' : text_[at_];
+  }
+
+  void quoted(char quote) {
+    if (text_.substr(at_, 3) == std::string(3, quote)) refuse("texts of several lines are not possible here");
+    const std::size_t end = text_.find_first_of(std::string{quote, '\n'}, at_ + 1);
+    const std::string_view body = text_.substr(at_, end == std::string_view::npos ? end : end - at_);
+    const bool escapes = quote == '"';
+    // Single quotes know no escapes: such a text becomes one in double quotes.
+    const bool changes = !escapes && std::any_of(body.begin(), body.end(), is_beyond_ascii);
+    ++at_;
+    ascii_ += changes ? '"' : quote;
+    while (in_line() && text_[at_] != quote) {
+      if (is_beyond_ascii(text_[at_])) {
+        ascii_ += fmt::format("\\U{:08X}", character());
+      } else if (escapes && text_[at_] == '\\') {
+        copy();
+        if (in_line() && is_beyond_ascii(text_[at_])) refuse("there is a backslash before a character that takes none");
+        if (in_line()) copy();
+      } else {
+        if (changes && (text_[at_] == '\\' || text_[at_] == '"')) ascii_ += '\\';
+        copy();
+      }
+    }
+    if (!in_line()) return;  // no end: for the parser to refuse
+    ++at_;
+    ascii_ += changes ? '"' : quote;
+  }
+
+  // The next character, from UTF-8; TOML has all of Unicode but the halves of pairs.
+  std::uint32_t character() {
+    const auto first = static_cast<unsigned char>(text_[at_]);
+    const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    std::uint32_t value = first & (0xFFU >> (length + 1));
+    for (std::size_t i = 1; i < length; ++i) {
+      const unsigned char next = at_ + i < text_.size() ? static_cast<unsigned char>(text_[at_ + i]) : 0;
+      if ((next & 0xC0U) != 0x80U) refuse("this is not UTF-8");
+      value = value << 6U | (next & 0x3FU);
+    }
+    constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+    if (first < 0xC0 || first >= 0xF8 || value < kLeast[length] || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
+      refuse("this is not UTF-8");
+    at_ += length;
+    return value;
+  }
+
+  [[noreturn]] void refuse(std::string_view sentence) const { throw_user_error("{}: {}", at_line(source_, line_), sentence); }
+
+  std::string_view text_;
+  const std::string& source_;
+  std::size_t at_ = 0;
+  std::int64_t line_ = 1;
+  std::string ascii_;
+};
+
 toml::table parse(std::string_view text, const std::string& source) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // some editors begin a file in UTF-8 with this mark
+  const std::string ascii = AsciiToml(text, source).take();
   try {
-    return toml::parse(text);
+    return toml::parse(ascii);
   } catch (const toml::parse_error& error) {
     throw_user_error("{}: this is not TOML: {}", at_line(source, error.source().begin.line), printable(error.description(), 200));
   }

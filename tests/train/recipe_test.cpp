@@ -120,7 +120,28 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
 TEST(Recipe, TextThatIsNotTomlIsRefusedWithItsLine) {
   EXPECT_EQ(refusal("model = \"x\"\nbatch = ").rfind("recipe, line 2: this is not TOML: ", 0), 0U);
   EXPECT_EQ(refusal("model = \"x\"\nmodel = \"y\"").rfind("recipe, line 2: this is not TOML: ", 0), 0U);
-  EXPECT_EQ(refusal("model = \"\xFF\"").rfind("recipe, line 1: this is not TOML: ", 0), 0U);
+}
+
+TEST(Recipe, CharactersBeyondAsciiStandOnlyInQuotesAndComments) {
+  const Recipe recipe = parse_recipe(
+      "\xEF\xBB\xBF"
+      "model = \"\xC3\xA4 \\\" # \xF0\x9F\x98\x80\" # \xC3\xA4 ' \"\n"
+      "data = '\xC3\xA4\\n\"'\n"
+      "init = '\\'");
+  EXPECT_EQ(recipe.model, "\xC3\xA4 \" # \xF0\x9F\x98\x80");
+  EXPECT_EQ(recipe.data, "\xC3\xA4\\n\"");
+  EXPECT_EQ(recipe.init, "\\");
+  const std::string stray = "there is a character outside quotes that is not ASCII";
+  EXPECT_EQ(refusal("\xC3\xA4 = 1"), "recipe, line 1: " + stray);
+  EXPECT_EQ(refusal("model = \"x\" # '\n \xE2\xBC\x80 = 1"), "recipe, line 2: " + stray);
+  EXPECT_EQ(refusal("model = 'x'\xC3\xA4"), "recipe, line 1: " + stray);
+  EXPECT_EQ(refusal("\nmodel = \"\"\"x\"\"\""), "recipe, line 2: texts of several lines are not possible here");
+  EXPECT_EQ(refusal("model = \"\\\xC3\xA4\""), "recipe, line 1: there is a backslash before a character that takes none");
+  EXPECT_EQ(refusal("model = \"x\n\xC3\xA4\""), "recipe, line 2: " + stray);
+  // Where the parser gives up on a value it reads on through the quotes.
+  EXPECT_EQ(refusal("batch = 1x \"\xC5\x99\"").rfind("recipe, line 1: this is not TOML: ", 0), 0U);
+  for (const char* bytes : {"\xFF", "\xC3", "\xC3(", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80"})
+    EXPECT_EQ(refusal("model = '" + std::string(bytes) + "'"), "recipe, line 1: this is not UTF-8");
 }
 
 TEST(Recipe, FlagsThatCannotBePrintedAreRefused) {
