@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """One training step of WRN-28-2 in PyTorch, timed: the peer of bench/step_bench.cpp.
 
-Usage: python3 torch_step.py [--device cpu|cuda] [--batch 100] [--steps 7] [--precision fp32|fp16] [--graph] [--no-tf32]
+Usage: python3 torch_step.py [--device cpu|cuda] [--batch 100] [--steps 7] [--precision fp32|fp16] [--graph] [--no-tf32] [--peer SCRIPT]
 Prints one JSON line a memory format (and, on a GPU with --graph, one for the step replayed as a CUDA graph).
+--peer: the network, step and timing of another script, through its function bench(device, batch, dtype, channels_last, checkpoint, mode, steps=...),
+which prints a JSON line with `img_s` and `ms`.
 """
-import argparse, json, statistics, time
+import argparse, contextlib, importlib.util, io, json, statistics, time
 
 import torch
 from torch import nn
@@ -77,11 +79,25 @@ def measure(options, memory_format, graph=False):
         run()
         finish()
         seconds.append(time.perf_counter() - start)
-    median = statistics.median(seconds)
-    print(json.dumps({"peer": f"torch {torch.__version__}", "device": options.device, "precision": options.precision, "batch": options.batch,
-                      "memory_format": str(memory_format).split(".")[-1], "graph": graph, "tf32": torch.backends.cudnn.allow_tf32,
-                      "step_seconds": round(median, 6),
-                      "images_per_second": round(options.batch / median, 1)}), flush=True)
+    return statistics.median(seconds)
+
+
+def measure_peer(options, memory_format, graph=False):
+    spec = importlib.util.spec_from_file_location("peer", options.peer)
+    peer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peer)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        peer.bench(options.device, options.batch, options.precision, memory_format == torch.channels_last, 0, "graph" if graph else "eager", steps=options.steps)
+    return json.loads(printed.getvalue().splitlines()[-1])["ms"] / 1e3
+
+
+def report(options, memory_format, graph=False):
+    seconds = (measure_peer if options.peer else measure)(options, memory_format, graph)
+    print(json.dumps({"peer": f"torch {torch.__version__}", "script": options.peer or "torch_step.py", "device": options.device,
+                      "precision": options.precision, "batch": options.batch, "memory_format": str(memory_format).split(".")[-1], "graph": graph,
+                      "tf32": torch.backends.cudnn.allow_tf32, "step_seconds": round(seconds, 6),
+                      "images_per_second": round(options.batch / seconds, 1)}), flush=True)
 
 
 def main():
@@ -92,13 +108,14 @@ def main():
     parser.add_argument("--precision", default="fp32", choices=("fp32", "fp16"))
     parser.add_argument("--graph", action="store_true")
     parser.add_argument("--no-tf32", action="store_true", help="full fp32 products on a GPU; PyTorch's convolutions use TF32 otherwise")
+    parser.add_argument("--peer", default="", help="a script whose bench() is timed instead of this one's step")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = not options.no_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = not options.no_tf32
     for memory_format in (torch.contiguous_format, torch.channels_last):
-        measure(options, memory_format)
+        report(options, memory_format)
     if options.graph:
-        measure(options, torch.channels_last, graph=True)
+        report(options, torch.channels_last, graph=True)
 
 
 if __name__ == "__main__":

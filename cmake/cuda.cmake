@@ -20,6 +20,7 @@ endif()
 
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu
      ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cpp)
+list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/src/backends/operands.cpp)
 set(cuda_exports ${PROJECT_SOURCE_DIR}/src/backends/cuda/exports.map)
 add_library(snug_cuda MODULE ${cuda_sources})
 set_target_properties(snug_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} LINK_DEPENDS ${cuda_exports})

@@ -120,7 +120,7 @@ function(snug_step_bench)
   target_link_libraries(step_bench PRIVATE ${targets} CLI11::CLI11 nlohmann_json::nlohmann_json)
 endfunction()
 
-# Every other bench/<name>.cpp is a Google Benchmark program bench_<name>; it may look inside.
+# Every other bench/<name>.cpp, with what lies in bench/<name>/, is a Google Benchmark program <name>; it may look inside.
 function(snug_benchmarks)
   find_package(benchmark REQUIRED)
   snug_closure(targets api)
@@ -128,9 +128,11 @@ function(snug_benchmarks)
   list(FILTER sources EXCLUDE REGEX "/step_bench.cpp$")
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM name)
-    add_executable(bench_${name} ${source})
-    set_target_properties(bench_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
-    target_link_libraries(bench_${name} PRIVATE ${targets} benchmark::benchmark_main)
+    file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/${name}/*.cpp)
+    add_executable(${name} ${source} ${parts})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/bench)
+    target_link_libraries(${name} PRIVATE ${targets} benchmark::benchmark_main CLI11::CLI11)
   endforeach()
 endfunction()
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Collects what another machine with an NVIDIA GPU needs to run the conformance tests and step_bench, into build/bundle/: programs,
-# plugin, and the shared libraries that such a machine may lack. CUDA's own libraries and cuDNN come from there; run.sh finds them.
+# Collects what another machine with an NVIDIA GPU needs to run the conformance tests, step_bench and the comparison with PyTorch, into
+# build/bundle/: programs, plugin, scripts, and the shared libraries that such a machine may lack. CUDA's own libraries and cuDNN come
+# from there; run.sh finds them.
 # usage: scripts/bundle.sh [build folder]        default: build/cuda
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,8 +11,9 @@ limit_mb=60
 
 cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug_cuda snug_conformance_test step_bench
 rm -rf "$bundle"
-mkdir -p "$bundle/bin" "$bundle/lib"
+mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/bench"
 cp "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$bundle/bin/"
+cp bench/against_torch.py bench/torch_step.py "$bundle/bench/"
 strip --strip-debug "$bundle"/bin/*
 
 # The C library and its kin are newer there, or the same; NVIDIA's libraries are large, and must fit the driver.
@@ -22,7 +24,8 @@ done
 
 cat >"$bundle/run.sh" <<'RUN'
 #!/usr/bin/env bash
-# usage: run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh      (a bit of everything)
+# usage: run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh against_torch <its options>
+#        run.sh      (a bit of everything)
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -38,6 +41,7 @@ for library in libcudnn.so.9 libcublasLt.so.13 libnvrtc.so.13; do
   folder=$(folder_of "$library")
   if [[ -n $folder ]]; then path+=:$folder; else echo "run.sh: $library was not found; going on without" >&2; fi
 done
+outside=${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH=$path${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export SNUG_REQUIRE_CUDA=1 OMP_WAIT_POLICY=passive
 echo "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" >&2
@@ -47,6 +51,8 @@ shift || true
 case $what in
   conformance) exec "$here/bin/snug_conformance_test" --gtest_filter='*BackendConformance*cuda*' "$@" ;;
   bench) exec "$here/bin/step_bench" "$@" ;;
+  # PyTorch brings libraries of its own; step_bench comes back here for ours.
+  against_torch) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/against_torch.py" --device cuda "$@" ;;
   all)
     "$here/bin/snug_conformance_test" --gtest_filter='*BackendConformance*cuda*'
     failed=$?
@@ -55,7 +61,7 @@ case $what in
     done
     exit $failed
     ;;
-  *) echo "usage: run.sh [conformance|bench|all] ..." >&2 && exit 2 ;;
+  *) echo "usage: run.sh [conformance|bench|against_torch|all] ..." >&2 && exit 2 ;;
 esac
 RUN
 chmod +x "$bundle/run.sh"

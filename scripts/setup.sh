@@ -4,7 +4,8 @@
 #        scripts/setup.sh check    and what formatting, linting and testing need
 set -euo pipefail
 
-packages=(cmake g++ git libbenchmark-dev libcli11-dev libdnnl-dev libfmt-dev libgtest-dev libhwy-dev ninja-build nlohmann-json3-dev python3)
+packages=(cmake g++ git libbenchmark-dev libcli11-dev libdnnl-dev libfmt-dev libgtest-dev libhwy-dev libjpeg62-turbo-dev
+  libpng-dev libtomlplusplus-dev ninja-build nlohmann-json3-dev python3)
 # libomp-dev: clang-tidy reads the OpenMP sources with clang's own omp.h.
 if [[ ${1:-build} == check ]]; then packages+=(clang-format clang-tidy libomp-dev); fi
 

@@ -95,7 +95,9 @@ class Model {
   // `definition` is called once for each batch size that is tried, and must build the same layers every time.
   static Model define(const std::string& name, std::function<void(Layers&)> definition);
 
-  // Parameters whose names begin with `prefix` keep their values and take no gradient and no optimizer memory.
+  // Parameters whose names begin with `prefix` keep their values and take no gradient and no optimizer memory. A frozen batch
+  // norm still normalises with the statistics of the batch and moves its running ones, as PyTorch's does with
+  // requires_grad=False. UserError, with the nearest names, when no parameter's name begins so.
   Model& freeze(const std::string& prefix);
 
   std::int64_t parameter_count() const;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ir/builder.h"
 #include "ir/verify.h"
+#include "ops/common.h"
 #include "ops/ops.h"
 
 namespace snug {
@@ -22,6 +23,9 @@ class Lowering {
     program_.states = graph.states;
     SNUG_CHECK(options.recipes.empty() || options.recipes.size() == graph.forward.nodes.size(), "{} recipes for {} nodes",
                options.recipes.size(), graph.forward.nodes.size());
+    if (!(options.sgd.clip_norm >= 0)) {
+      throw_user_error("gradients cannot be clipped to {}; use a number above 0, or 0 for no clipping", options.sgd.clip_norm);
+    }
     if (program_.batch < program_.microbatch) {
       throw_user_error("a batch of {} is smaller than the microbatch of {}", program_.batch, program_.microbatch);
     }
@@ -138,12 +142,36 @@ class Lowering {
     return entry->second;
   }
 
+  // The length of all gradients together and the factor that cuts it down, in the state that the host reads; none() when nothing
+  // has a gradient.
+  ValueId measure_gradients(SectionBuilder& builder) {
+    ValueId sum = ValueId::none();
+    for (std::size_t i = 0; i < graph_.states.size(); ++i) {
+      const auto found = accumulators_.find(StateId(i));
+      if (found == accumulators_.end()) continue;
+      const std::string& name = program_.states[i].name;
+      std::vector<ValueId> inputs{builder.read(found->second)};
+      if (sum.valid()) inputs.push_back(sum);
+      sum = builder
+                .emit(ops::sum_of_squares, std::move(inputs), {},
+                      {.name = name + ".squares", .layer = name, .role = Role::scalar, .phase = Phase::update})
+                .front();
+    }
+    if (!sum.valid()) return sum;
+    const StateId norm = add_state("gradient_norm", ops::gradient_norm_type(), Role::scalar);
+    return builder
+        .emit(ops::clip_factor, {sum, builder.read(graph_.scalars)}, {},
+              {.layer = "gradient_norm", .role = Role::scalar, .phase = Phase::update, .writes = {norm}})
+        .front();
+  }
+
   Section build_update() {
     Section update{.kind = SectionKind::update, .values = {}, .nodes = {}};
     SectionBuilder builder(program_.states, update);
     const SgdOptions& sgd = options_.sgd;
     const Attributes attributes{
         {"momentum", sgd.momentum}, {"weight_decay", sgd.weight_decay}, {"nesterov", std::int64_t{sgd.nesterov ? 1 : 0}}};
+    const ValueId norm = sgd.clip_norm > 0 ? measure_gradients(builder) : ValueId::none();
     for (std::size_t i = 0; i < graph_.states.size(); ++i) {
       const auto found = accumulators_.find(StateId(i));
       if (found == accumulators_.end()) continue;
@@ -154,6 +182,7 @@ class Lowering {
         writes.push_back(add_state(name + ".momentum", program_.states[i].type, Role::optimizer));
         inputs.push_back(builder.read(writes.back()));
       }
+      if (norm.valid()) inputs.push_back(norm);
       builder.emit(ops::sgd, std::move(inputs), attributes,
                    {.layer = name, .role = Role::parameter, .phase = Phase::update, .writes = writes});
     }

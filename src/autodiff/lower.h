@@ -12,6 +12,9 @@ struct SgdOptions {
   double momentum = 0.9;
   double weight_decay = 5e-4;
   bool nesterov = true;
+  // Above 0: all gradients together are cut down to a length. The number itself is data (Scalars::clip_norm); here it only says
+  // that the program clips.
+  double clip_norm = 0;
 };
 
 struct LowerOptions {
@@ -23,7 +26,9 @@ struct LowerOptions {
 // Sections:
 //   init    initial weights, optimizer state and accumulators cleared
 //   micro   forward and backward; parameter gradients are added to <parameter>.grad
-//   update  SGD for every parameter that got a gradient; clears the accumulators
+//   update  SGD for every parameter that got a gradient; clears the accumulators. With clipping the sums of the gradients'
+//   squares
+//           come first, one node a gradient, and the factor that every sgd node then reads; both stay in the state gradient_norm
 //   eval    forward alone with the evaluation substitutes
 // Frozen parameters, and those the loss does not depend on, get no gradient and no momentum. A value read twice gets the sum of
 // its readers' gradients through `add` nodes; passes turn these into accumulation where a kernel can.

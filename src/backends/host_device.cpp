@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backends/omp_threads.h"
 #include "base/error.h"
 
 namespace snug::backends {
@@ -104,27 +104,15 @@ void HostArena::read(Bytes offset, std::span<std::byte> target) const {
   if (!target.empty()) std::memcpy(target.data(), data_ + offset.count(), target.size());
 }
 
-// How many threads OpenMP gives to libraries' loops; the caller's own setting comes back afterwards.
-class ThreadCount {
- public:
-  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-  ~ThreadCount() { omp_set_num_threads(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-};
-
 class HostRunner : public SectionRunner {
  public:
   HostRunner(std::vector<std::unique_ptr<BoundKernel>> kernels, int threads) : kernels_(std::move(kernels)), threads_(threads) {}
   void run() override {
-    const ThreadCount scope(threads_);
+    const OmpThreads scope(threads_);
     for (const auto& kernel : kernels_) kernel->run();
   }
   void run_node(std::size_t node) override {
-    const ThreadCount scope(threads_);
+    const OmpThreads scope(threads_);
     kernels_[node]->run();
   }
 

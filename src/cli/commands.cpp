@@ -50,11 +50,12 @@ Request make_request(const Flags& flags) {
                      .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0});
   frontend::freeze(graph, flags.frozen);
   Backend backend = backends::cpu_backend(threads);
+  if (flags.workspace_limit) backend.workspace_limit = parse_bytes(*flags.workspace_limit);
   report::Settings settings{
       .precision = flags.precision, .checkpoint = flags.checkpoint, .backend = std::string(backend.name), .threads = threads};
   return {.graph = std::move(graph),
           .backend = std::move(backend),
-          .options = {.batch = batch, .passes = {.disabled = flags.disabled_passes}},
+          .options = {.batch = batch, .passes = {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes}},
           .settings = std::move(settings)};
 }
 

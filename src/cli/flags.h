@@ -22,11 +22,13 @@ struct Flags {
   std::optional<std::string> classes;
   std::optional<std::string> image_size;
   std::optional<std::string> threads;
+  std::optional<std::string> workspace_limit;
   std::string precision = "fp32";
   std::string checkpoint = "none";
   std::string accounting = "real";
   std::vector<std::string> frozen;
   std::vector<std::string> disabled_passes;
+  std::vector<std::string> enabled_passes;
   std::optional<std::string> dump_after;
   bool json = false;
   bool kernels = false;

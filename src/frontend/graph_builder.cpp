@@ -242,18 +242,6 @@ Graph GraphBuilder::finish() && {
   return std::move(graph_);
 }
 
-void freeze(Graph& graph, const std::vector<std::string>& prefixes) {
-  for (const std::string& prefix : prefixes) {
-    bool found = false;
-    for (State& state : graph.states) {
-      if (state.role != Role::parameter || !state.name.starts_with(prefix)) continue;
-      state.trainable = false;
-      found = true;
-    }
-    if (!found) throw_user_error("no parameter's name begins with '{}', so nothing can be frozen", prefix);
-  }
-}
-
 std::int64_t parameter_count(const Graph& graph) {
   std::int64_t count = 0;
   for (const State& state : graph.states) {

@@ -72,8 +72,9 @@ class GraphBuilder {
   std::int64_t random_keys_ = 0;  // each dropout layer draws from a stream of its own
 };
 
-// Parameters whose names begin with one of the prefixes keep their values: no gradient, no momentum. UserError when a prefix
-// names none.
+// Parameters whose names begin with one of the prefixes keep their values: no gradient, no momentum. Batch norm goes on with the
+// statistics of the batch and moves its running ones, frozen or not, as PyTorch's does with requires_grad=False. UserError, with
+// the nearest names, when a prefix names none.
 void freeze(Graph& graph, const std::vector<std::string>& prefixes);
 
 std::int64_t parameter_count(const Graph& graph);

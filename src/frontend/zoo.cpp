@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::array<ZooEntry, 6> kEntries{
     {{"wrn-D-K", "wide residual network of depth D = 6n+4 and width K, pre-activation, identity shortcuts (wrn-28-2)"},
-     {"preresnet-D", "pre-activation residual network, D = 6n+2 (basic blocks) or 9n+2 (bottlenecks) (preresnet-110)"},
+     {"preresnet-D",
+      "pre-activation residual network of depth D: basic blocks where D = 6n+2 (preresnet-110), bottlenecks where only D = 9n+2; "
+      "164 and 1001 are bottlenecks, as published"},
      {"resnet-18", "torchvision's ResNet-18, 224x224, 1000 classes"},
      {"resnet-50", "torchvision's ResNet-50, 224x224, 1000 classes"},
      {"vgg-16", "torchvision's VGG-16, 224x224, 1000 classes, dropout"},

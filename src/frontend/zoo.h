@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -16,7 +17,8 @@ struct ZooOptions {
   DType dtype = DType::f32;
   bool staged_as_bytes = true;  // false: features in `dtype` instead of u8 images
   bool augment = true;
-  std::int64_t statistics_group = 0;  // batch-norm group size; 0: the whole microbatch
+  std::vector<double> mean = {}, std = {};  // per channel in units of 0..255; empty: the builder's own
+  std::int64_t statistics_group = 0;        // batch-norm group size; 0: the whole microbatch
 };
 
 // "wrn-28-2", "preresnet-110", "resnet-18", "resnet-50", "vgg-16", "small-cnn"; UserError naming the known ones otherwise.

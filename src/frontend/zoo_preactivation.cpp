@@ -60,15 +60,20 @@ Graph wide_resnet(const std::string& name, std::int64_t depth, std::int64_t widt
 }
 
 Graph preactivation_resnet(const std::string& name, std::int64_t depth, const ZooOptions& options) {
-  if (depth >= 8 && (depth - 2) % 6 == 0) {
-    const std::int64_t n = (depth - 2) / 6;
-    return build(name, {{{16, n}, {32, n}, {64, n}}}, ResidualKind::basic, options);
-  }
-  if (depth >= 11 && (depth - 2) % 9 == 0) {
+  const bool basic_fits = depth >= 8 && (depth - 2) % 6 == 0;
+  const bool bottleneck_fits = depth >= 11 && (depth - 2) % 9 == 0;
+  // Many depths are both, and all but one are basic: 110, 218, 434, 866, 1730 then make one series. The name 164 stands for the
+  // bottleneck network of He et al. in the literature (1001, their other one, is no 6n+2).
+  const bool bottleneck = bottleneck_fits && (!basic_fits || depth == 164);
+  if (bottleneck) {
     const std::int64_t n = (depth - 2) / 9;
     return build(name, {{{64, n}, {128, n}, {256, n}}}, ResidualKind::bottleneck, options);
   }
-  throw_user_error("'{}' has depth {}; use 6n+2 (basic blocks: 20, 56, 110, ...) or 9n+2 (bottlenecks: 11, 29, 1001, ...)", name,
+  if (basic_fits) {
+    const std::int64_t n = (depth - 2) / 6;
+    return build(name, {{{16, n}, {32, n}, {64, n}}}, ResidualKind::basic, options);
+  }
+  throw_user_error("'{}' has depth {}; use 6n+2 (basic blocks: 20, 56, 110, ...) or 9n+2 (bottlenecks: 29, 164, 1001, ...)", name,
                    depth);
 }
 

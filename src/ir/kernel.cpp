@@ -16,7 +16,13 @@ KernelQuery Backend::query(const Node& node, const NodeTypes& types) const {
 const KernelDef* Backend::choose(const KernelQuery& query, Accept& accept, std::vector<std::string>* refusals) const {
   for (const KernelDef* kernel : kernels) {
     if (kernel->op != query.op.name) continue;
-    const KernelMatch match = kernel->match(query);
+    KernelMatch match = kernel->match(query);
+    if (const auto* accepted = std::get_if<Accept>(&match)) {
+      if (workspace_limit && accepted->workspace > *workspace_limit) {
+        match = Refuse{fmt::format("needs {} bytes of workspace, and the limit is {}", accepted->workspace.count(),
+                                   workspace_limit->count())};
+      }
+    }
     if (const auto* accepted = std::get_if<Accept>(&match)) {
       accept = *accepted;
       return kernel;

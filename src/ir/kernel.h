@@ -64,7 +64,8 @@ struct Backend {
   std::string_view name;
   std::vector<const KernelDef*> kernels;
   int threads = 1;
-  std::shared_ptr<Device> device = nullptr;  // none: for planning only
+  std::shared_ptr<Device> device = nullptr;   // none: for planning only
+  std::optional<Bytes> workspace_limit = {};  // kernels that need more are refused
 
   // The layout in which this backend wants the weight (input 1) of a node, or nothing when any plain one will do.
   std::optional<Layout> (*preferred_weight_layout)(const KernelQuery& query) = nullptr;

@@ -173,7 +173,7 @@ class Parser {
     } else if (line.accept_word("state")) {
       state(line);
     } else if (line.accept_word("section")) {
-      program_.sections.push_back({.kind = parse_enum(line.name(), SectionKind::eval, "section"), .values = {}, .nodes = {}});
+      program_.sections.push_back({.kind = parse_enum(line.name(), SectionKind::derive, "section"), .values = {}, .nodes = {}});
       transients_.clear();
       versions_.clear();
     } else {

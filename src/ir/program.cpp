@@ -56,6 +56,8 @@ std::string_view name_of(SectionKind kind) {
       return "rewire";
     case SectionKind::eval:
       return "eval";
+    case SectionKind::derive:
+      return "derive";
   }
   return "?";
 }

@@ -32,7 +32,7 @@ enum class Role : std::uint8_t {
 };
 enum class MemorySpace : std::uint8_t { device, host };
 enum class Phase : std::uint8_t { init, forward, recompute, backward, update };
-enum class SectionKind : std::uint8_t { init, micro, update, rewire, eval };
+enum class SectionKind : std::uint8_t { init, micro, update, rewire, eval, derive };
 
 std::string_view name_of(Role role);
 std::string_view name_of(MemorySpace space);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace snug {
 
@@ -15,7 +16,10 @@ struct Scalars {
   std::uint64_t batch_examples = 0;  // of the whole step: each example weighs 1 / batch_examples
   double learning_rate = 0;
   double loss_scale = 1;
-  std::uint64_t skip_update = 0;  // 1: the update only clears the gradients (an overflow was found)
+  std::uint32_t skip_update = 0;  // 1: the update only clears the gradients (the loss was not finite, an overflow was found)
+  // What the length of all gradients together is cut down to, in programs that clip. A float is fine enough for a threshold, and
+  // the block stays as large as it was: models that do not clip keep their programs.
+  float clip_norm = std::numeric_limits<float>::infinity();
 };
 static_assert(sizeof(Scalars) == 64, "the block's size is part of the program text");
 
@@ -26,5 +30,13 @@ struct Metrics {
   double examples = 0;  // valid ones
 };
 static_assert(sizeof(Metrics) == 24);
+
+// What the update of a program that clips finds out: the state "gradient_norm", f64[2].
+struct GradientNorm {
+  double norm = 0;  // of all gradients together, loss scale taken out, before clipping
+  // What every gradient is multiplied by. NaN when the norm is not finite: the update then only clears the gradients.
+  double factor = 1;
+};
+static_assert(sizeof(GradientNorm) == 16);
 
 }  // namespace snug

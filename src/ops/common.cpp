@@ -30,6 +30,8 @@ Type scalars_type() { return {.dtype = DType::u8, .shape = {static_cast<std::int
 
 Type metrics_type() { return {.dtype = DType::f64, .shape = {3}}; }
 
+Type gradient_norm_type() { return {.dtype = DType::f64, .shape = {2}}; }
+
 void require_scalars(const Type& type) {
   if (type != scalars_type())
     throw_user_error("the scalar block is {}; it must be {}", to_string(type), to_string(scalars_type()));

@@ -45,6 +45,8 @@ constexpr std::array kAll{&conv2d,
                           &softmax_cross_entropy_grad,
                           &image_input,
                           &sgd,
+                          &sum_of_squares,
+                          &clip_factor,
                           &fill,
                           &init_normal,
                           &init_uniform};

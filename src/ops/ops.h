@@ -57,6 +57,8 @@ extern const OpDef softmax_cross_entropy_grad;
 
 extern const OpDef image_input;
 extern const OpDef sgd;
+extern const OpDef sum_of_squares;
+extern const OpDef clip_factor;
 
 extern const OpDef fill;
 extern const OpDef init_normal;

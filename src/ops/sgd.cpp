@@ -1,12 +1,22 @@
+#include "ops/sgd.h"
+
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// sgd(w, g, scalars, m?) {momentum, weight_decay, nesterov: 0|1} -> w, g (zeroed), m
+// sgd(w, g, scalars, m?, gradient_norm?) {momentum, weight_decay, nesterov: 0|1} -> w, g (zeroed), m
 //   g += weight_decay w;  m = momentum m + g;  w -= learning_rate (nesterov ? g + momentum m : m)      (PyTorch's rule)
-// The gradient is first divided by loss_scale; when skip_update is set only the gradient is cleared.
+// The gradient is first divided by loss_scale, and multiplied by the factor that clips it where there is a gradient_norm. When
+// skip_update is set, or that factor is not finite, only the gradient is cleared. There is a momentum when the attribute is above
+// 0.
 
 namespace snug::ops {
+
+bool sgd_has_momentum(const Attributes& attributes) { return attributes.real("momentum") > 0; }
+
+std::size_t sgd_norm_input(const Attributes& attributes) { return sgd_has_momentum(attributes) ? 4 : 3; }
+
+bool sgd_clips(const Attributes& attributes, std::size_t inputs) { return inputs > sgd_norm_input(attributes); }
 
 namespace {
 
@@ -16,7 +26,8 @@ std::vector<Type> infer(const OpCall& call) {
   if (!(call.attributes.real("weight_decay") >= 0))
     throw_user_error("weight decay {} is negative", call.attributes.real("weight_decay"));
   if (call.attributes.integer("nesterov") != 0 && momentum == 0) throw_user_error("Nesterov needs a momentum above 0");
-  require_inputs(call, momentum > 0 ? 4 : 3);
+  const std::size_t norm = sgd_norm_input(call.attributes);
+  require_inputs(call, norm, norm + 1);
   require_shape(call.inputs[1], call.inputs[0].shape, "the gradient");
   require_scalars(call.inputs[2]);
   std::vector<Type> outputs{call.inputs[0], call.inputs[1]};
@@ -24,7 +35,15 @@ std::vector<Type> infer(const OpCall& call) {
     require_shape(call.inputs[3], call.inputs[0].shape, "the momentum");
     outputs.push_back(call.inputs[3]);
   }
+  if (sgd_clips(call.attributes, call.inputs.size()) && call.inputs[norm] != gradient_norm_type()) {
+    throw_user_error("the gradient norm is {}; it must be {}", to_string(call.inputs[norm]), to_string(gradient_norm_type()));
+  }
   return outputs;
+}
+
+// One more multiplication an element where gradients are clipped.
+std::int64_t flops(const NodeTypes& types, const Attributes& attributes) {
+  return (sgd_clips(attributes, types.inputs.size()) ? 7 : 6) * types.inputs[0].elements();
 }
 
 constexpr std::array<std::string_view, 3> kOutputs{"weight", "gradient", "momentum"};
@@ -32,11 +51,7 @@ constexpr std::array<InPlacePromise, 3> kInPlace{{{0, 0}, {1, 1}, {2, 3}}};
 
 }  // namespace
 
-constinit const OpDef sgd{.name = "sgd",
-                          .infer = infer,
-                          .flops = flops_per_input_element<6>,
-                          .in_place = kInPlace,
-                          .outputs = kOutputs,
-                          .may_recompute = false};
+constinit const OpDef sgd{
+    .name = "sgd", .infer = infer, .flops = flops, .in_place = kInPlace, .outputs = kOutputs, .may_recompute = false};
 
 }  // namespace snug::ops

@@ -50,18 +50,25 @@ class Accumulator {
     candidate.attributes.set(kAccumulate, std::int64_t{1});
     candidate.outputs.front() = result;
     // Another kernel than the one that would make the summand alone would give other bits, and be a slower one.
-    const KernelDef* adding = kernel_of(candidate);
-    if (adding == nullptr || adding != kernel_of(maker)) return false;
+    Accept accept;
+    const KernelDef* making = kernel_of(maker, accept);
+    const bool too_large =
+        section_.value(result).is_state() && exceeds_limit(accept.workspace + section_.value(summand).type.bytes());
+    const KernelDef* adding = kernel_of(candidate, accept);
+    if (adding == nullptr || (adding != making && !too_large)) return false;
     maker = std::move(candidate);
     producer_[result.index()] = maker_index;
     return true;
   }
 
-  const KernelDef* kernel_of(const Node& node) const {
+  const KernelDef* kernel_of(const Node& node, Accept& accept) const {
     const NodeTypes types = types_of(section_, node);
-    Accept accept;
     return backend_.choose(backend_.query(node, types), accept);
   }
+
+  // A parameter's fresh gradient that only waits to be added is workspace by another name. Where it is more than a kernel may
+  // have, a kernel that adds within the limit is what was asked for.
+  bool exceeds_limit(Bytes size) const { return backend_.workspace_limit && size > *backend_.workspace_limit; }
 
   // Whether node `when` can read the value.
   bool exists(ValueId id, int when) const { return section_.value(id).is_state() || producer_[id.index()] < when; }

@@ -2,7 +2,7 @@
 //
 // A recipe that keeps a value costs nothing when another node keeps that value anyway: a ReLU before a convolution keeps its
 // output, which is the convolution's input; before a max-pool it keeps one bit an element, and the pool its argmax, and the value
-// itself goes.
+// itself goes. What counts as kept is what backward really reads: a frozen convolution does not keep its input.
 #pragma once
 
 #include <vector>

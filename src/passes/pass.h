@@ -28,7 +28,8 @@ struct PassContext {
 struct Pass {
   std::string_view name;
   Exactness exactness = Exactness::exact;
-  bool required = false;  // nothing can run without it
+  bool required = false;    // nothing can run without it
+  bool on_request = false;  // runs only when it is asked for
   Program (*run)(Program, const PassContext&) = nullptr;
 };
 
@@ -39,14 +40,16 @@ struct PassTiming {
 
 struct PassOptions {
   std::vector<std::string> disabled = {};
-  std::string dump_after = {};  // a pass's name, or empty
+  std::vector<std::string> enabled = {};  // passes that run only on request
+  std::string dump_after = {};            // a pass's name, or empty
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
 };
 
 // The passes in the order they run; see pipeline.cpp.
 std::vector<Pass> pipeline();
 
-// Runs the passes, verifying the program after each. UserError when the options name a pass that does not exist or is required.
+// Runs the passes, verifying the program after each. UserError when the options name a pass that does not exist, turn off one
+// that is required, or ask for one that runs anyway.
 Program run_passes(Program program, const std::vector<Pass>& passes, const PassContext& context, const PassOptions& options,
                    std::vector<PassTiming>& timings);
 

@@ -7,6 +7,7 @@
 #include "passes/accumulate_in_place.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/pass.h"
+#include "passes/prepack_weights.h"
 #include "passes/select_kernels.h"
 #include "passes/share_bytes.h"
 
@@ -18,6 +19,8 @@ std::vector<Pass> pipeline() {
       {.name = "eliminate_dead_nodes", .run = eliminate_dead_nodes},
       // Sums of gradients move into the kernels that make the summands, where these can.
       {.name = "accumulate_in_place", .run = accumulate_in_place},
+      // Copies of weights that kernels would make at every run become states, made once an update.
+      {.name = "prepack_weights", .on_request = true, .run = prepack_weights},
       // From here on every node has its kernel and its workspace: numerics are frozen.
       {.name = "select_kernels", .required = true, .run = select_kernels},
       // Last, because it relies on every lifetime being final.
@@ -38,6 +41,9 @@ void check_pass_names(const std::vector<Pass>& passes, const PassOptions& option
   for (const std::string& name : options.disabled) {
     if (find(name)->required) throw_user_error("pass '{}' cannot be turned off: nothing runs without it", name);
   }
+  for (const std::string& name : options.enabled) {
+    if (!find(name)->on_request) throw_user_error("pass '{}' runs anyway; only those that cost something are asked for", name);
+  }
   if (!options.dump_after.empty()) find(options.dump_after);
 }
 
@@ -47,8 +53,10 @@ Program run_passes(Program program, const std::vector<Pass>& passes, const PassC
                    std::vector<PassTiming>& timings) {
   check_pass_names(passes, options);
   for (const Pass& pass : passes) {
-    const bool disabled = std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end();
-    if (!disabled) {
+    const auto named_in = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), pass.name) != names.end();
+    };
+    if (!named_in(options.disabled) && (!pass.on_request || named_in(options.enabled))) {
       const auto start = std::chrono::steady_clock::now();
       program = pass.run(std::move(program), context);
       timings.push_back({pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});

@@ -11,8 +11,10 @@
 
 namespace snug {
 
-Plan compile(const Graph& model, const Backend& backend, const CompileOptions& options) {
+Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
+  Backend backend = unlimited;
+  if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
   std::vector<PassTiming> timings;
 
   // One node where two would read and write the same bytes; weights in the layout that the backend's kernels want.

@@ -1,6 +1,8 @@
 // compile() is the map: a model goes in, a plan comes out, one stage after the other.
 #pragma once
 
+#include <optional>
+
 #include "autodiff/lower.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
@@ -13,9 +15,12 @@ struct CompileOptions {
   SgdOptions sgd = {};
   PassOptions passes = {};
   Bytes red_zone = Bytes(0);
+  // The most scratch that one kernel may ask for: of several that do the same, the first within it is taken. None: no limit but
+  // the backend's own.
+  std::optional<Bytes> workspace_limit = {};
 };
 
-Plan compile(const Graph& model, const Backend& backend, const CompileOptions& options = {});
+Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions& options = {});
 
 // The last stage alone: places a program whose passes have run.
 Plan place(Program program, Bytes red_zone = Bytes(0));

@@ -37,6 +37,8 @@ class Executor {
   // From the next run on, each section first fills the transient region with a canary, and `measured_peak_bytes` follows the
   // highest byte that any run has changed, or that a kernel had as workspace. Run each section twice: the pattern alternates.
   void start_measuring();
+  // Sections run at full speed again; what was measured stays.
+  void stop_measuring() { measuring_ = false; }
   Bytes measured_peak_bytes() const { return measured_; }
 
   Arena& arena() { return *arena_; }

@@ -2,56 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/error.h"
-#include "base/half.h"
+#include "train/elements.h"
 
 namespace snug::train {
-
-namespace {
-
-// Calls f(logical element number, element number in memory) for every element.
-template <typename F>
-void for_each_element(const Type& type, F f) {
-  const auto strides = strides_of(type);
-  std::vector<std::int64_t> at(type.shape.rank(), 0);
-  for (std::int64_t logical = 0; logical < type.elements(); ++logical) {
-    std::int64_t physical = 0;
-    for (std::size_t i = 0; i < at.size(); ++i) physical += at[i] * strides[i];
-    f(static_cast<std::size_t>(logical), static_cast<std::size_t>(physical));
-    for (std::size_t i = at.size(); i-- > 0;) {
-      if (++at[i] < type.shape[i]) break;
-      at[i] = 0;
-    }
-  }
-}
-
-// A half as it is stored, converting like a number.
-struct StoredHalf {
-  std::uint16_t bits = 0;
-
-  StoredHalf() = default;
-  explicit StoredHalf(double value) : bits(half_from_double(value)) {}
-  explicit operator double() const { return float_from_half(bits); }
-};
-static_assert(sizeof(StoredHalf) == 2);
-
-// Calls f with a value of the C++ type that the state's elements have.
-template <typename F>
-void with_floating_type(const std::string& name, const Type& type, F f) {
-  if (type.dtype == DType::f64) {
-    f(double{});
-  } else if (type.dtype == DType::f32) {
-    f(float{});
-  } else if (type.dtype == DType::f16) {
-    f(StoredHalf{});
-  } else {
-    throw_user_error("'{}' is {}, not a floating-point state", name, to_string(type));
-  }
-}
-
-}  // namespace
 
 Session::Session(Plan plan, Backend backend, std::uint64_t seed)
     : plan_(std::make_unique<const Plan>(std::move(plan))),
@@ -62,6 +17,7 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed)
   input_ = program.find_state("images");
   if (!input_.valid()) input_ = required_state("features");
   labels_ = required_state("labels");
+  gradient_norm_ = program.find_state("gradient_norm");
   example_bytes_ = static_cast<std::size_t>(program.state(input_).type.bytes().count() / program.microbatch);
   executor_->write_scalars({.seed = seed_});
   executor_->run(SectionKind::init);
@@ -71,6 +27,21 @@ void Session::set_loss_scale(double loss_scale) {
   if (!(loss_scale > 0 && std::isfinite(loss_scale)))
     throw_user_error("a loss scale of {} is not possible; use a number above 0", loss_scale);
   loss_scale_ = loss_scale;
+}
+
+void Session::set_clip_norm(double clip_norm) {
+  if (!(clip_norm > 0)) throw_user_error("gradients cannot be clipped to {}; use a number above 0", clip_norm);
+  if (!gradient_norm_.valid())
+    throw_user_error("the program of '{}' does not clip gradients; compile it with a clip_norm above 0", plan_->program.name);
+  clip_norm_ = static_cast<float>(clip_norm);
+}
+
+double Session::gradient_norm() const {
+  if (!gradient_norm_.valid())
+    throw_user_error("the program of '{}' does not measure gradients; compile it with a clip_norm above 0", plan_->program.name);
+  GradientNorm norm;
+  executor_->read(gradient_norm_, std::as_writable_bytes(std::span(&norm, 1)));
+  return norm.norm;
 }
 
 StateId Session::required_state(std::string_view name) const {
@@ -108,7 +79,8 @@ Result Session::run(SectionKind kind, const Examples& examples) {
                               .valid_examples = count,
                               .batch_examples = total,
                               .learning_rate = learning_rate_,
-                              .loss_scale = loss_scale_});
+                              .loss_scale = loss_scale_,
+                              .clip_norm = clip_norm_});
     executor_->run(kind);
   }
   const Metrics metrics = executor_->read_metrics();
@@ -122,7 +94,16 @@ Result Session::train_step(const Examples& examples) {
   if (examples.labels.size() > static_cast<std::size_t>(plan_->program.batch)) {
     throw_user_error("a step got {} examples; it was planned for at most {}", examples.labels.size(), plan_->program.batch);
   }
-  const Result result = run(SectionKind::micro, examples);
+  if (gradient_norm_.valid() && clip_norm_ == 0)
+    throw_user_error("the program of '{}' clips gradients, but not to what; set the clip norm before the first step",
+                     plan_->program.name);
+  Result result = run(SectionKind::micro, examples);
+  if (!std::isfinite(result.loss)) {
+    result.skipped = true;
+    // All that an update reads of the block.
+    executor_->write_scalars(
+        {.learning_rate = learning_rate_, .loss_scale = loss_scale_, .skip_update = 1, .clip_norm = clip_norm_});
+  }
   executor_->run(SectionKind::update);
   ++step_;
   return result;
@@ -133,50 +114,90 @@ Result Session::evaluate(const Examples& examples) {
   return run(SectionKind::eval, examples);
 }
 
-std::vector<double> Session::read_state(const std::string& name) const {
-  const StateId id = required_state(name);
+Session::Counters Session::counters() const {
+  return {.seed = seed_, .step = step_, .learning_rate = learning_rate_, .loss_scale = loss_scale_};
+}
+
+void Session::restore(const Counters& counters) {
+  set_loss_scale(counters.loss_scale);
+  seed_ = counters.seed;
+  step_ = counters.step;
+  learning_rate_ = counters.learning_rate;
+}
+
+namespace {
+
+// The state's type in logical order.
+Type logical(Type type) {
+  type.layout = Layout::row_major();
+  return type;
+}
+
+}  // namespace
+
+std::size_t Session::logical_bytes(StateId id) const {
+  return static_cast<std::size_t>(logical(plan_->program.state(id).type).bytes().count());
+}
+
+void Session::read_logical(StateId id, std::span<std::byte> target) const {
   const Type& type = plan_->program.state(id).type;
+  SNUG_CHECK(target.size() == logical_bytes(id), "state '{}' has {} bytes, not {}", plan_->program.state(id).name,
+             logical_bytes(id), target.size());
+  if (type.layout.kind == Layout::Kind::row_major) return executor_->read(id, target);
   std::vector<std::byte> stored(static_cast<std::size_t>(type.bytes().count()));
   executor_->read(id, stored);
-  Type plain = type;
   if (type.layout.kind == Layout::Kind::opaque) {
-    plain.layout = Layout::row_major();
-    std::vector<std::byte> logical(static_cast<std::size_t>(plain.bytes().count()));
-    backend_->relayout(type, stored.data(), plain, logical.data());
-    stored = std::move(logical);
+    backend_->relayout(type, stored.data(), logical(type), target.data());
+  } else {
+    to_logical_order(type, stored, target);
   }
+}
+
+void Session::write_logical(StateId id, std::span<const std::byte> source) {
+  const Type& type = plan_->program.state(id).type;
+  SNUG_CHECK(source.size() == logical_bytes(id), "state '{}' has {} bytes, not {}", plan_->program.state(id).name,
+             logical_bytes(id), source.size());
+  if (type.layout.kind == Layout::Kind::row_major) return executor_->write(id, source);
+  std::vector<std::byte> stored(static_cast<std::size_t>(type.bytes().count()));
+  if (type.layout.kind == Layout::Kind::opaque) {
+    backend_->relayout(logical(type), source.data(), type, stored.data());
+  } else {
+    from_logical_order(type, source, stored);
+  }
+  executor_->write(id, stored);
+  derive();
+}
+
+void Session::derive() {
+  if (plan_->program.find_section(SectionKind::derive) != nullptr) executor_->run(SectionKind::derive);
+}
+
+StateId Session::floating_state(const std::string& name) const {
+  const StateId id = required_state(name);
+  const Type& type = plan_->program.state(id).type;
+  if (!is_floating(type.dtype)) throw_user_error("'{}' is {}, not a floating-point state", name, to_string(type));
+  return id;
+}
+
+std::vector<double> Session::read_state(const std::string& name) const {
+  const StateId id = floating_state(name);
+  const Type& type = plan_->program.state(id).type;
+  std::vector<std::byte> stored(logical_bytes(id));
+  read_logical(id, stored);
   std::vector<double> values(static_cast<std::size_t>(type.elements()));
-  with_floating_type(name, type, [&]<typename T>(T /*tag*/) {
-    for_each_element(plain, [&](std::size_t logical, std::size_t at) {
-      T element;
-      std::memcpy(&element, stored.data() + at * sizeof(T), sizeof(T));
-      values[logical] = static_cast<double>(element);
-    });
-  });
+  convert_elements(type.dtype, stored, DType::f64, std::as_writable_bytes(std::span(values)));
   return values;
 }
 
 void Session::write_state(const std::string& name, std::span<const double> values) {
-  const StateId id = required_state(name);
+  const StateId id = floating_state(name);
   const Type& type = plan_->program.state(id).type;
   if (values.size() != static_cast<std::size_t>(type.elements())) {
     throw_user_error("'{}' is {} and takes {} values, not {}", name, to_string(type.shape), type.elements(), values.size());
   }
-  Type plain = type;
-  if (type.layout.kind == Layout::Kind::opaque) plain.layout = Layout::row_major();
-  std::vector<std::byte> stored(static_cast<std::size_t>(plain.bytes().count()));
-  with_floating_type(name, type, [&]<typename T>(T /*tag*/) {
-    for_each_element(plain, [&](std::size_t logical, std::size_t at) {
-      const T element = static_cast<T>(values[logical]);
-      std::memcpy(stored.data() + at * sizeof(T), &element, sizeof(T));
-    });
-  });
-  if (plain != type) {
-    std::vector<std::byte> arranged(static_cast<std::size_t>(type.bytes().count()));
-    backend_->relayout(plain, stored.data(), type, arranged.data());
-    stored = std::move(arranged);
-  }
-  executor_->write(id, stored);
+  std::vector<std::byte> stored(logical_bytes(id));
+  convert_elements(DType::f64, std::as_bytes(values), type.dtype, stored);
+  write_logical(id, stored);
 }
 
 }  // namespace snug::train

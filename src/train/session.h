@@ -24,6 +24,7 @@ struct Result {
   double loss = 0;  // mean over the examples
   std::int64_t correct = 0;
   std::int64_t examples = 0;
+  bool skipped = false;  // the loss was not finite: the step left weights and optimizer as they were
 };
 
 class Session {
@@ -33,6 +34,11 @@ class Session {
 
   // One step on 1 to `batch` examples, microbatch after microbatch. Each example weighs 1/n of however many are given; the last
   // microbatch may be short.
+  //
+  // A step that goes wrong leaves no trace in the weights. The loss is known before the update runs; when it is not finite, the
+  // update is told to skip (Scalars::skip_update) and only clears the gradients. In programs that clip, the update skips by
+  // itself when the gradients' norm is not finite: see gradient_norm(). Either way the step counts, and the next one goes on.
+  // Running statistics of batch norm move in the forward pass and are not undone, as in PyTorch.
   Result train_step(const Examples& examples);
   // Any number of examples; weights, statistics and counters stay as they are.
   Result evaluate(const Examples& examples);
@@ -41,11 +47,37 @@ class Session {
   // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Fixed; losses that
   // are reported are not scaled. A power of two changes no bit as long as nothing over- or underflows.
   void set_loss_scale(double loss_scale);
+  // What the length of all gradients together is cut down to, as torch.nn.utils.clip_grad_norm_ does; infinity only measures it.
+  // Needed before the first step where the program clips (SgdOptions::clip_norm above 0), not possible elsewhere.
+  void set_clip_norm(double clip_norm);
+  bool clips() const { return gradient_norm_.valid(); }
+  // That length before clipping in the last step; not finite when that step's update was skipped for it. Waits for the update.
+  double gradient_norm() const;
   std::uint64_t step() const { return step_; }
+
+  // What a session knows beside its states; with these restored it goes on bit-exactly.
+  struct Counters {
+    std::uint64_t seed = 0;
+    std::uint64_t step = 0;
+    double learning_rate = 0.1;
+    double loss_scale = 1;
+
+    friend bool operator==(const Counters&, const Counters&) = default;
+  };
+  Counters counters() const;
+  void restore(const Counters& counters);
+
+  // A state's elements as they are stored, in logical order (row-major) whatever its layout; exactly `logical_bytes` of them.
+  std::size_t logical_bytes(StateId id) const;
+  void read_logical(StateId id, std::span<std::byte> target) const;
+  void write_logical(StateId id, std::span<const std::byte> source);
 
   // A state's values as doubles in logical order, whatever its layout and floating-point type.
   std::vector<double> read_state(const std::string& name) const;
   void write_state(const std::string& name, std::span<const double> values);
+  // Makes the states again that are copies of others (the program's section `derive`, if it has one). write_state does this;
+  // whoever writes parameters through the executor calls it afterwards.
+  void derive();
 
   Executor& executor() { return *executor_; }
   const Plan& plan() const { return *plan_; }
@@ -56,6 +88,7 @@ class Session {
   void stage(const Examples& examples, std::size_t first, std::size_t count);
   void check(const Examples& examples) const;
   StateId required_state(std::string_view name) const;
+  StateId floating_state(const std::string& name) const;
 
   // The executor keeps references to both; held by pointer, they stay put when a session moves.
   std::unique_ptr<const Plan> plan_;
@@ -63,11 +96,13 @@ class Session {
   std::unique_ptr<Executor> executor_;
   StateId input_;
   StateId labels_;
+  StateId gradient_norm_;  // none() when the program does not clip
   std::size_t example_bytes_ = 0;
   std::uint64_t seed_;
   std::uint64_t step_ = 0;
   double learning_rate_ = 0.1;
   double loss_scale_ = 1;
+  float clip_norm_ = 0;  // 0: not set
 };
 
 }  // namespace snug::train

@@ -44,6 +44,9 @@ Type type_of(const OperandSpec& spec, DType dtype) {
     case Kind::argmax:
       type.dtype = spec.high > 16 ? DType::u8 : DType::u4;
       break;
+    case Kind::wide:
+      type.dtype = DType::f64;
+      break;
     case Kind::real:
     case Kind::scalars:
       break;
@@ -68,7 +71,7 @@ double uniform(std::uint64_t& state) {
 Values values_of(const OperandSpec& spec, DType dtype, std::uint64_t seed) {
   if (spec.kind == Kind::scalars) return {.numbers = {}, .scalars = spec.scalars};
   const DType stored = type_of(spec, dtype).dtype;
-  const bool whole = spec.kind != Kind::real && spec.kind != Kind::statistic;
+  const bool whole = spec.kind != Kind::real && spec.kind != Kind::statistic && spec.kind != Kind::wide;
   Values values;
   for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
     const double value = spec.low + (spec.high - spec.low) * uniform(seed);
@@ -352,6 +355,7 @@ std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases = product_cases();
   for (OpCase& test : norm_cases()) cases.push_back(std::move(test));
   for (OpCase& test : other_cases()) cases.push_back(std::move(test));
+  for (OpCase& test : update_cases()) cases.push_back(std::move(test));
   return cases;
 }
 

@@ -25,6 +25,7 @@ struct OperandSpec {
     bytes,   // u8
     bits,
     argmax,  // 4 bits, or 8 when `high` is more than 16
+    wide,    // f64, whatever the dtype under test
   };
   Kind kind = Kind::real;
   Shape shape = {};
@@ -49,6 +50,7 @@ std::vector<OpCase> op_cases();
 std::vector<OpCase> product_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> other_cases();
+std::vector<OpCase> update_cases();
 
 struct Comparison {
   std::string refusal;                  // the backend has no kernel for it; nothing was compared

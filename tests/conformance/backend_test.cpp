@@ -1,6 +1,8 @@
 // The reference against itself (the harness must find nothing there), and the other backends against the reference. A new one
 // joins by adding a line to `backends_under_test`.
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -119,10 +121,11 @@ std::vector<double> losses_of(train::Session& session, const Batch& batch, int s
   return losses;
 }
 
-train::Session session_of(const Backend& backend, DType dtype, std::int64_t microbatch) {
+train::Session session_of(const Backend& backend, DType dtype, std::int64_t microbatch, double clip_norm = 0) {
   const Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = microbatch, .image_size = 16, .dtype = dtype});
-  train::Session session(compile(graph, backend, {.batch = 8}), backend, 3);
+  train::Session session(compile(graph, backend, {.batch = 8, .sgd = {.clip_norm = clip_norm}}), backend, 3);
   session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
+  if (clip_norm > 0) session.set_clip_norm(clip_norm);
   return session;
 }
 
@@ -138,10 +141,24 @@ TEST_P(BackendConformance, TrainingFollowsTheReference) {
   EXPECT_LT(losses.back(), losses.front());
 }
 
+TEST_P(BackendConformance, ClippedTrainingFollowsTheReference) {
+  const Batch batch(8, 16 * 16 * 3);
+  const Backend reference = backends::reference_backend(2);
+  train::Session expected = session_of(reference, DType::f64, 4, 0.5);
+  train::Session tested = session_of(*backend_, dtype(), 4, 0.5);
+  const double tolerance = dtype() == DType::f16 ? 5e-2 : 1e-3;
+  for (int step = 0; step < 6; ++step) {
+    const double expected_loss = losses_of(expected, batch, 1).front();
+    EXPECT_NEAR(losses_of(tested, batch, 1).front(), expected_loss, tolerance * expected_loss) << step;
+    EXPECT_GT(expected.gradient_norm(), 0.5) << step;  // so that something is clipped
+    EXPECT_NEAR(tested.gradient_norm(), expected.gradient_norm(), tolerance * expected.gradient_norm()) << step;
+  }
+}
+
 TEST_P(BackendConformance, TheSameRunGivesTheSameBits) {
   const Batch batch(8, 16 * 16 * 3);
-  train::Session first = session_of(*backend_, dtype(), 4);
-  train::Session second = session_of(*backend_, dtype(), 4);
+  train::Session first = session_of(*backend_, dtype(), 4, 0.5);
+  train::Session second = session_of(*backend_, dtype(), 4, 0.5);
   EXPECT_EQ(losses_of(first, batch, 4), losses_of(second, batch, 4));
   for (const State& state : first.plan().program.states) {
     if (state.role != Role::parameter) continue;
@@ -153,16 +170,41 @@ TEST_P(BackendConformance, TheSameRunGivesTheSameBits) {
 TEST_P(BackendConformance, LossScaleOfAPowerOfTwoChangesNoBit) {
   if (dtype() == DType::f16) GTEST_SKIP() << "small gradients underflow in f16";
   const Batch batch(8, 16 * 16 * 3);
-  train::Session plain = session_of(*backend_, dtype(), 4);
-  train::Session scaled = session_of(*backend_, dtype(), 4);
-  scaled.set_loss_scale(1024);
-  EXPECT_EQ(losses_of(plain, batch, 4), losses_of(scaled, batch, 4));
-  EXPECT_THROW(scaled.set_loss_scale(0), UserError);
+  for (const double clip_norm : {0.0, 0.5}) {
+    train::Session plain = session_of(*backend_, dtype(), 4, clip_norm);
+    train::Session scaled = session_of(*backend_, dtype(), 4, clip_norm);
+    scaled.set_loss_scale(1024);
+    EXPECT_EQ(losses_of(plain, batch, 4), losses_of(scaled, batch, 4)) << clip_norm;
+    if (clip_norm > 0) {
+      EXPECT_EQ(plain.gradient_norm(), scaled.gradient_norm());
+    }
+    EXPECT_THROW(scaled.set_loss_scale(0), UserError);
+  }
+}
+
+// A NaN anywhere must reach the loss, whatever lies between: only then can the step be skipped.
+TEST_P(BackendConformance, ANumberThatIsNotFiniteReachesTheLossAndTheStepIsSkipped) {
+  const Batch batch(8, 16 * 16 * 3);
+  for (const double clip_norm : {0.0, 0.5}) {
+    train::Session session = session_of(*backend_, dtype(), 4, clip_norm);
+    losses_of(session, batch, 1);
+    std::vector<double> stem = session.read_state("stem.conv.weight");
+    stem[7] = std::numeric_limits<double>::quiet_NaN();
+    session.write_state("stem.conv.weight", stem);
+    const std::vector<double> head = session.read_state("head.fc.weight");
+    const std::vector<double> momentum = session.read_state("head.fc.weight.momentum");
+    const train::Result result = session.train_step(batch.examples());
+    EXPECT_TRUE(std::isnan(result.loss)) << result.loss;
+    EXPECT_TRUE(result.skipped);
+    EXPECT_EQ(session.read_state("head.fc.weight"), head);
+    EXPECT_EQ(session.read_state("head.fc.weight.momentum"), momentum);
+    EXPECT_EQ(session.read_state("head.fc.weight.grad"), std::vector<double>(head.size(), 0.0));
+  }
 }
 
 TEST_P(BackendConformance, NothingBesideThePlannedBytesIsTouched) {
   const Batch batch(8, 16 * 16 * 3);
-  train::Session session = session_of(*backend_, dtype(), 4);
+  train::Session session = session_of(*backend_, dtype(), 4, 0.5);
   session.executor().start_measuring();
   for (int i = 0; i < 2; ++i) {
     session.train_step(batch.examples());

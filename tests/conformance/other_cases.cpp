@@ -35,6 +35,7 @@ void add_elementwise(std::vector<OpCase>& cases, const std::string& name, Shape 
   add("sign_bits", ops::sign_bits, {a});
   add("add", ops::add, {a, b});
   add("dropout", ops::dropout, {a, draws}, {{"probability", 0.4}, {"key", kOne}});
+  add("dropout_of_nothing", ops::dropout, {a, draws}, {{"probability", 0.0}, {"key", kOne * 3}});
   add("fill", ops::fill, {a}, {{"value", 0.3}});
   add("init_normal", ops::init_normal, {a, scalars({.seed = 4})}, {{"std", 0.1}, {"key", kOne * 7}});
   add("init_uniform", ops::init_uniform, {a, scalars({.seed = 4})}, {{"bound", 0.1}, {"key", kOne * 7}});
@@ -100,16 +101,20 @@ void add_ends(std::vector<OpCase>& cases) {
       cases.push_back({"softmax_cross_entropy_grad_" + name, &ops::softmax_cross_entropy_grad, operands, attributes});
     }
   }
-  for (const std::int64_t augment : {0, 1}) {
-    cases.push_back({fmt::format("image_input_{}", augment != 0 ? "augmented" : "plain"),
+  const std::vector<std::pair<std::string, Shape>> sizes{
+      {"", {9, 3, 6, 5}}, {"_grey", {5, 1, 7, 9}}, {"_large", {3, 3, 40, 33}}, {"_one", {1, 4, 3, 3}}};
+  for (std::size_t i = 0; i < 2 * sizes.size(); ++i) {
+    const std::int64_t augment = i % 2 == 0 ? 0 : 1;
+    const auto& size = sizes[i / 2];
+    const auto channels = static_cast<std::size_t>(size.second[1]);
+    std::vector<double> mean{120, 110, 100, 90}, deviation{60, 61, 62, 63};
+    mean.resize(channels);
+    deviation.resize(channels);
+    cases.push_back({fmt::format("image_input_{}{}", augment != 0 ? "augmented" : "plain", size.first),
                      &ops::image_input,
-                     {{.kind = Kind::bytes, .shape = {9, 3, 6, 5}, .low = 0, .high = 256},
+                     {{.kind = Kind::bytes, .shape = size.second, .low = 0, .high = 256},
                       scalars({.seed = 1, .step = 2, .first_example = 3})},
-                     {{"mean", std::vector<double>{120, 110, 100}},
-                      {"std", std::vector<double>{60, 61, 62}},
-                      {"augment", augment},
-                      {"padding", kOne * 2},
-                      {"bits", kOne * 32}}});
+                     {{"mean", mean}, {"std", deviation}, {"augment", augment}, {"padding", kOne * 2}, {"bits", kOne * 32}}});
   }
 }
 
@@ -122,12 +127,16 @@ std::vector<OpCase> other_cases() {
   add_elementwise(cases, "vector", {13});
   add_elementwise(cases, "one", {1});
   add_elementwise(cases, "many", {4, 32, 9, 7});
+  add_elementwise(cases, "many_rows", {5, 517});
   add_pools(cases, "2x2", {2, 8, 8, 6}, 2, 2, 0);
   add_pools(cases, "overlapping", {3, 7, 7, 6}, 3, 2, 1);
   add_pools(cases, "5x5", {3, 7, 7, 6}, 5, 2, 1);
+  add_pools(cases, "wide", {4, 48, 16, 16}, 2, 2, 0);
+  add_pools(cases, "remainder", {2, 20, 9, 7}, 2, 3, 0);
   add_whole_images(cases, "odd", {3, 5, 5, 4}, 7, 2);
   add_whole_images(cases, "wide", {4, 32, 8, 8}, 64, 2);
   add_whole_images(cases, "same_size", {2, 16, 4, 4}, 32, 1);
+  add_whole_images(cases, "many_channels", {2, 520, 7, 7}, 520, 1);
   add_ends(cases);
   return cases;
 }

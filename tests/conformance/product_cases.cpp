@@ -78,10 +78,29 @@ std::vector<OpCase> product_cases() {
       {.name = "grouped", .input = {3, 10, 7, 6}, .weight = {38, 5, 3, 2}, .stride = {2, 1}, .dilation = {1, 2}, .groups = 2});
   add_convolution(cases, {.name = "depthwise", .input = {2, 12, 8, 8}, .weight = {12, 1, 3, 3}, .groups = 12});
   add_convolution(cases, {.name = "one_image", .input = {1, 32, 32, 32}, .weight = {32, 32, 3, 3}});
+  add_convolution(cases, {.name = "dilated",
+                          .input = {2, 12, 11, 9},
+                          .weight = {20, 12, 3, 3},
+                          .stride = {1, 2},
+                          .padding = {2, 0},
+                          .dilation = {2, 1}});
+  add_convolution(cases, {.name = "dilated_stride2",
+                          .input = {2, 8, 9, 9},
+                          .weight = {8, 8, 3, 3},
+                          .stride = {2, 2},
+                          .padding = {2, 2},
+                          .dilation = {2, 2}});
+  add_convolution(cases, {.name = "two_tiles_of_channels", .input = {4, 36, 12, 12}, .weight = {72, 36, 3, 3}});
+  // So many pixels that a GPU cuts them into its largest tiles, with some left over.
+  add_convolution(cases, {.name = "many_pixels_out", .input = {1, 8, 130, 131}, .weight = {64, 8, 1, 1}, .padding = {0, 0}});
+  add_convolution(cases, {.name = "many_pixels_in", .input = {1, 68, 94, 93}, .weight = {12, 68, 1, 1}, .padding = {0, 0}});
   add_linear(cases, 35, 50, 19);
   add_linear(cases, 100, 128, 10);
   add_linear(cases, 64, 512, 256);
+  add_linear(cases, 3, 1030, 67);  // a few rows at a time, and a rest
   add_linear(cases, 1, 7, 3);
+  // A classifier's: deep enough that a library cuts the sum up, with scratch that does not begin on a multiple of 256 bytes.
+  add_linear(cases, 6, 6272, 40);
   return cases;
 }
 

@@ -139,12 +139,16 @@ TEST(Freeze, RefusesAPrefixThatNamesNoParameter) {
   ValueId x = b.batch_norm("bn", b.features({3, 8, 8}));
   b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
   Graph graph = std::move(b).finish();
-  for (const std::string prefix : {"heads", "bn.running", "labels"}) {
+  for (const auto& [prefix, nearest] : {std::pair<std::string, std::string>{"heads", "head.weight, head.bias, bn.weight"},
+                                        {"bn.running", "bn.weight, bn.bias, head.weight"},
+                                        {"bm.weight", "bn.weight, head.weight, bn.bias"},
+                                        {"labels", "bn.weight, bn.bias, head.weight"}}) {
     try {
       freeze(graph, {prefix});
       ADD_FAILURE() << prefix << " was accepted";
     } catch (const UserError& error) {
-      EXPECT_EQ(error.what(), "no parameter's name begins with '" + prefix + "', so nothing can be frozen");
+      EXPECT_EQ(error.what(),
+                "no parameter's name begins with '" + prefix + "', so nothing can be frozen; the nearest names are " + nearest);
     }
   }
 }

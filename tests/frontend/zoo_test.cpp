@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -80,6 +81,19 @@ TEST(Zoo, ParameterCountsFollowFromDepthAndWidth) {
   EXPECT_EQ(count("preresnet-1001"), bottleneck_network(111, 10));
 }
 
+// He et al., Identity Mappings in Deep Residual Networks: ResNet-110 is basic, ResNet-164 and ResNet-1001 are bottlenecks, of 1.7
+// and 10.2 million parameters. Depths that are 6n+2 and 9n+2 alike are otherwise basic, so that a series is of one kind.
+TEST(Zoo, PreResNetsArePublishedOnesAndSeriesAreOfOneKind) {
+  EXPECT_EQ(count("preresnet-164"), bottleneck_network(18, 10));
+  EXPECT_NEAR(static_cast<double>(count("preresnet-164")), 1.7e6, 0.05e6);
+  EXPECT_NEAR(static_cast<double>(count("preresnet-1001")), 10.2e6, 0.2e6);
+  for (const std::int64_t depth : {20, 56, 110, 218, 434, 866, 1730})
+    EXPECT_EQ(count(fmt::format("preresnet-{}", depth)), basic_block_network((depth - 2) / 6, 1, 10)) << depth;
+  for (const std::int64_t depth : {11, 29, 47, 1001})
+    EXPECT_EQ(count(fmt::format("preresnet-{}", depth)), bottleneck_network((depth - 2) / 9, 10)) << depth;
+  EXPECT_NE(zoo_entries()[1].summary.find("164 and 1001 are bottlenecks"), std::string_view::npos);
+}
+
 TEST(Zoo, ParameterCountDependsOnNeitherBatchNorPrecision) {
   EXPECT_EQ(count("wrn-10-1", {.batch = 7, .dtype = DType::f64, .staged_as_bytes = false}), count("wrn-10-1"));
 }
@@ -137,9 +151,9 @@ TEST(Zoo, ImpossibleDepthsAreAnsweredWithPossibleOnes) {
   EXPECT_EQ(refusal("wrn-27-2"), "'wrn-27-2' has depth 27; a wide residual network's is 6n+4: 10, 16, 22, 28, ...");
   EXPECT_EQ(refusal("wrn-4-2"), "'wrn-4-2' has depth 4; a wide residual network's is 6n+4: 10, 16, 22, 28, ...");
   EXPECT_EQ(refusal("preresnet-21"),
-            "'preresnet-21' has depth 21; use 6n+2 (basic blocks: 20, 56, 110, ...) or 9n+2 (bottlenecks: 11, 29, 1001, ...)");
+            "'preresnet-21' has depth 21; use 6n+2 (basic blocks: 20, 56, 110, ...) or 9n+2 (bottlenecks: 29, 164, 1001, ...)");
   EXPECT_EQ(refusal("preresnet-2"),
-            "'preresnet-2' has depth 2; use 6n+2 (basic blocks: 20, 56, 110, ...) or 9n+2 (bottlenecks: 11, 29, 1001, ...)");
+            "'preresnet-2' has depth 2; use 6n+2 (basic blocks: 20, 56, 110, ...) or 9n+2 (bottlenecks: 29, 164, 1001, ...)");
 }
 
 TEST(Zoo, ImpossibleOptionsAreRefused) {

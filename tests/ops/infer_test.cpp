@@ -211,9 +211,21 @@ TEST(Infer, LossInputAndUpdate) {
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.0, weight_decay=0.0, nesterov=1"),
             "sgd: Nesterov needs a momentum above 0");
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.9, weight_decay=0.0, nesterov=1"),
-            "sgd: got 3 inputs; it takes 4");
+            "sgd: got 3 inputs; it takes 4 to 5");
+  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars, "f32[4]", "f64[2]"}, "momentum=0.9, weight_decay=0.0, nesterov=1"),
+            "f32[4] f32[4] f32[4]");
+  EXPECT_EQ(infer("sgd", {"f16[4]", "f16[4]", kScalars, "f64[2]"}, "momentum=0.0, weight_decay=0.0, nesterov=0"),
+            "f16[4] f16[4]");
+  EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars, "f32[4]"}, "momentum=0.0, weight_decay=0.0, nesterov=0"),
+            "sgd: the gradient norm is f32[4]; it must be f64[2]");
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=1.0, weight_decay=0.0, nesterov=0"),
             "sgd: momentum 1 is not in [0, 1)");
+
+  EXPECT_EQ(infer("sum_of_squares", {"f16[4x3]"}, ""), "f64[1]");
+  EXPECT_EQ(infer("sum_of_squares", {"f16[4x3]", "f64[1]"}, ""), "f64[1]");
+  EXPECT_EQ(infer("sum_of_squares", {"f32[4]", "f32[1]"}, ""), "sum_of_squares: the sum of squares is f32[1]; it must be f64[1]");
+  EXPECT_EQ(infer("clip_factor", {"f64[1]", kScalars}, ""), "f64[2]");
+  EXPECT_EQ(infer("clip_factor", {"f64[2]", kScalars}, ""), "clip_factor: the sum of squares is f64[2]; it must be f64[1]");
 
   EXPECT_EQ(infer("fill", {"f32[4]"}, "value=1.0"), "f32[4]");
   EXPECT_EQ(infer("init_normal", {"f32[4]", kScalars}, "std=0.1, key=3"), "f32[4]");

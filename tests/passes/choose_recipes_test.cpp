@@ -118,6 +118,33 @@ TEST(ChooseRecipes, WhereNoGradientFlowsNothingIsKept) {
       "r=output p=input r2=bits ");  // the first two are not differentiated: their choice means nothing
 }
 
+// A convolution keeps its input for its weight's gradient alone.
+TEST(ChooseRecipes, AFrozenLayerKeepsNoInput) {
+  const auto two = [](GraphBuilder& b, ValueId x) { return conv(b, "c", b.relu("r", x)); };
+  EXPECT_EQ(on_images(two), "r=output ");
+  EXPECT_EQ(on_images(two, {"c"}), "r=bits ");
+  const auto pooled = [](GraphBuilder& b, ValueId x) { return conv(b, "c", b.max_pool("p", b.relu("r", x))); };
+  EXPECT_EQ(on_images(pooled, {"c"}), "r=bits p=argmax ");
+  // The other reader keeps it all the same.
+  const auto branches = [](GraphBuilder& b, ValueId x) {
+    x = b.relu("r", x);
+    return b.add("sum", conv(b, "c", x), conv(b, "d", x));
+  };
+  EXPECT_EQ(on_images(branches, {"c"}), "r=output ");
+  EXPECT_EQ(on_images(branches, {"c", "d"}), "r=bits ");
+}
+
+TEST(ChooseRecipes, AFrozenLinearLayerKeepsNoInput) {
+  GraphBuilder b("model", 2);
+  const ValueId r = b.relu("r", b.linear("a", b.features({6}), 4));
+  b.softmax_cross_entropy(b.linear("head", r, 5));
+  Graph graph = std::move(b).finish();
+  frontend::freeze(graph, {"head.bias"});
+  EXPECT_EQ(chosen(graph), "r=output ");
+  frontend::freeze(graph, {"head.weight"});
+  EXPECT_EQ(chosen(graph), "r=bits ");
+}
+
 TEST(ChooseRecipes, LargeWindowsOfAMaxPoolAreNumberedInBytes) {
   EXPECT_EQ(on_images([](GraphBuilder& b, ValueId x) { return b.max_pool("p", x, {.kernel = 5, .stride = 1, .padding = 2}); }),
             "p=argmax ");

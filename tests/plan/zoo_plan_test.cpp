@@ -1,5 +1,6 @@
 // Plans of real models: valid, close to what lifetimes alone demand, and small.
 #include <algorithm>
+#include <ctime>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -128,10 +129,12 @@ TEST(Planning, OfAThousandLayersTakesSeconds) {
 #endif
   const AcceptingBackend backend;
   const Graph graph = build({"preresnet-1001"}, 8);
-  Plan plan = compile(graph, backend);
-  for (int again = 0; again < 3 && plan.plan_seconds >= kMostSeconds; ++again) plan = compile(graph, backend);
-  EXPECT_LT(plan.plan_seconds, kMostSeconds);
-  fmt::print("preresnet-1001, batch 8: planned in {:.3f} s\n", plan.plan_seconds);
+  // The processor's time: planning has one thread, and a busy machine does not make it slower in these terms.
+  const std::clock_t start = std::clock();
+  const Plan plan = compile(graph, backend);
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_LT(seconds, kMostSeconds);
+  fmt::print("preresnet-1001, batch 8: planned in {:.3f} s\n", seconds);
   EXPECT_EQ(find_violation(plan), std::nullopt);
   EXPECT_LE(static_cast<double>(plan.planned_peak_bytes.count()), 1.01 * static_cast<double>(plan.bound_bytes.count()));
 }

@@ -1,9 +1,9 @@
 #include "backends/cpu/conv2d.h"
 
+#include "backends/cpu/convolution.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/simd.h"
 #include "base/error.h"
-#include "ops/conv2d.h"
 
 // oneDNN's direct convolutions read activations channels-last and weights in blocked layouts of their own: one for forward and
 // the weight gradient, another for the data gradient. Where a weight lies in another layout than the primitive wants, it is
@@ -13,79 +13,7 @@ namespace snug::backends::cpu {
 
 namespace {
 
-using ops::Conv2dGeometry;
-
-struct Convolution {
-  Conv2dGeometry geometry;
-  dnnl::memory::desc input, weight, output;  // weight: as the value lies in memory
-  dnnl::memory::desc wanted_weight;          // what the primitive is asked for: the value's own blocked layout, or any
-  dnnl::memory::dims strides, dilations, padding;
-
-  Convolution(const Type& x, const Type& w, const Type& y, const Attributes& attributes)
-      : geometry(Conv2dGeometry::from(x.shape, w.shape, attributes)),
-        input(descriptor(x)),
-        weight(descriptor(w, geometry.groups)),
-        output(descriptor(y)),
-        wanted_weight(w.layout.kind == Layout::Kind::opaque
-                          ? weight
-                          : dnnl::memory::desc(weight.dims(), weight.data_type(), dnnl::memory::format_tag::any)),
-        strides{geometry.stride_height, geometry.stride_width},
-        dilations{geometry.dilation_height - 1, geometry.dilation_width - 1},  // oneDNN counts the gaps
-        padding{geometry.padding_height, geometry.padding_width} {}
-
-  // Rows that the last window does not reach are padding taken away.
-  dnnl::memory::dims rear_padding() const {
-    const auto rear = [](std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t front,
-                         std::int64_t dilation) { return (out - 1) * stride + dilation * (kernel - 1) + 1 - in - front; };
-    const Conv2dGeometry& g = geometry;
-    return {rear(g.in_height, g.out_height, g.kernel_height, g.stride_height, g.padding_height, g.dilation_height),
-            rear(g.in_width, g.out_width, g.kernel_width, g.stride_width, g.padding_width, g.dilation_width)};
-  }
-
-  dnnl::convolution_forward::primitive_desc forward(const dnnl::memory::desc& weights,
-                                                    const dnnl::memory::desc* bias = nullptr) const {
-    constexpr auto kKind = dnnl::prop_kind::forward_training;
-    constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
-    if (bias != nullptr) {
-      return {{kKind, kAlgorithm, input, weights, *bias, output, strides, dilations, padding, rear_padding()},
-              booked_scratchpad(),
-              engine()};
-    }
-    return {
-        {kKind, kAlgorithm, input, weights, output, strides, dilations, padding, rear_padding()}, booked_scratchpad(), engine()};
-  }
-
-  dnnl::memory::desc any_weight() const { return {weight.dims(), weight.data_type(), dnnl::memory::format_tag::any}; }
-
-  dnnl::convolution_backward_data::primitive_desc backward_data() const {
-    return {{dnnl::algorithm::convolution_direct, input, any_weight(), output, strides, dilations, padding, rear_padding()},
-            booked_scratchpad(),
-            engine(),
-            forward(any_weight())};
-  }
-
-  dnnl::convolution_backward_weights::primitive_desc backward_weights(const dnnl::memory::desc& weights) const {
-    return {{dnnl::algorithm::convolution_direct, input, weights, output, strides, dilations, padding, rear_padding()},
-            booked_scratchpad(),
-            engine(),
-            forward(any_weight())};
-  }
-};
-
-// Turns oneDNN's exceptions, and values it cannot take, into refusals.
-template <typename Accepting>
-KernelMatch accept_if_possible(const KernelQuery& query, const Accepting& accepting) {
-  for (const auto& types : {query.inputs, query.outputs}) {
-    for (const Type& type : types) {
-      if (auto reason = objection(type)) return Refuse{*reason};
-    }
-  }
-  try {
-    return accepting();
-  } catch (const dnnl::error& error) {
-    return Refuse{fmt::format("oneDNN: {}", error.message)};
-  }
-}
+constexpr std::string_view kWhole = "onednn";  // all channels and images at once
 
 // ---- forward
 
@@ -115,17 +43,12 @@ Bytes forward_workspace(const Forward& forward) {
 
 KernelMatch match_forward(const KernelQuery& query) {
   return accept_if_possible(query, [&]() -> KernelMatch {
-    return Accept{.workspace = forward_workspace(Forward(query.inputs, query.outputs[0], query.attributes))};
+    return Accept{.workspace = forward_workspace(Forward(query.inputs, query.outputs[0], query.attributes)), .numerics = kWhole};
   });
 }
 
-std::vector<Type> types_of(std::span<const Operand> operands) {
-  std::vector<Type> types;
-  for (const Operand& operand : operands) types.push_back(operand.type);
-  return types;
-}
-
 std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
+  const OmpThreads scope(arguments.threads);
   const Forward forward(types_of(arguments.inputs), arguments.outputs[0].type, arguments.attributes);
   const auto& description = forward.description;
   auto chain = std::make_unique<PrimitiveChain>();
@@ -168,12 +91,13 @@ Bytes data_workspace(const DataGradient& gradient) {
 KernelMatch match_grad_input(const KernelQuery& query) {
   if (accumulates(query.attributes)) return Refuse{"oneDNN's data gradient cannot add to its output"};
   return accept_if_possible(query, [&]() -> KernelMatch {
-    return Accept{.workspace =
-                      data_workspace(DataGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes))};
+    return Accept{.workspace = data_workspace(DataGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes)),
+                  .numerics = kWhole};
   });
 }
 
 std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
+  const OmpThreads scope(arguments.threads);
   const DataGradient gradient(arguments.inputs[0].type, arguments.inputs[1].type, arguments.outputs[0].type,
                               arguments.attributes);
   const auto& description = gradient.description;
@@ -217,12 +141,14 @@ Bytes weight_workspace(const WeightGradient& gradient) {
 
 KernelMatch match_grad_weight(const KernelQuery& query) {
   return accept_if_possible(query, [&]() -> KernelMatch {
-    return Accept{.workspace =
-                      weight_workspace(WeightGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes))};
+    return Accept{
+        .workspace = weight_workspace(WeightGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes)),
+        .numerics = kWhole};
   });
 }
 
 std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) {
+  const OmpThreads scope(arguments.threads);
   const WeightGradient gradient(arguments.inputs[0].type, arguments.inputs[1].type, arguments.outputs[0].type,
                                 arguments.attributes);
   const auto& description = gradient.description;
@@ -257,9 +183,28 @@ constinit const KernelDef onednn_conv2d_grad_input{
 constinit const KernelDef onednn_conv2d_grad_weight{
     .name = "onednn_conv2d_grad_weight", .op = "conv2d_grad_weight", .match = match_grad_weight, .bind = bind_grad_weight};
 
+namespace {
+
+// conv2d_grad_input(dy, w) -> dx
+std::optional<Layout> data_gradient_weight_layout(const KernelQuery& query) {
+  if (accumulates(query.attributes) || query.attributes.integer("groups") != 1) return std::nullopt;
+  try {
+    const OmpThreads scope(query.threads);
+    return named_layout(
+        DataGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes).description.weights_desc());
+  } catch (const dnnl::error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
   if (objection(query.inputs[0]) || objection(query.inputs[1])) return std::nullopt;
+  if (query.op.name == onednn_conv2d_grad_input.op) return data_gradient_weight_layout(query);
+  if (query.op.name != onednn_conv2d.op) return std::nullopt;
   try {
+    const OmpThreads scope(query.threads);
     const Convolution conv(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
     if (conv.geometry.groups != 1) return std::nullopt;
     const dnnl::memory::desc wanted = conv.backward_weights(conv.any_weight()).diff_weights_desc();

@@ -11,7 +11,14 @@ extern const KernelDef onednn_conv2d;
 extern const KernelDef onednn_conv2d_grad_input;
 extern const KernelDef onednn_conv2d_grad_weight;
 
-// The layout in which the weight gradient comes out, when the forward pass can read it too: then neither needs a copy.
+// The gradients a slice of channels at a time, for a fraction of the workspace; slower, and with other sums. conv2d_slices.cpp
+extern const KernelDef onednn_conv2d_grad_input_quarters;
+extern const KernelDef onednn_conv2d_grad_input_blocks;
+extern const KernelDef onednn_conv2d_grad_weight_quarters;
+extern const KernelDef onednn_conv2d_grad_weight_blocks;
+
+// For a forward convolution, the layout in which the weight gradient comes out, when the forward pass can read it too: then
+// neither needs a copy. For a data gradient, the one that it reads without a copy.
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query);
 
 }  // namespace snug::backends::cpu

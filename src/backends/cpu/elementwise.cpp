@@ -5,6 +5,7 @@
 #include "backends/cpu/simd.h"
 #include "backends/cpu/simd_loops.h"
 #include "ir/scalars.h"
+#include "ops/sgd.h"
 
 // Element by element in memory order: any layout will do, so long as all operands have the same.
 
@@ -55,6 +56,7 @@ std::unique_ptr<BoundKernel> bind_relu_grad(const KernelArguments& arguments) {
 
 // sgd(w, g, scalars, m?)
 KernelMatch match_sgd(const KernelQuery& query) {
+  if (ops::sgd_clips(query.attributes, query.inputs.size())) return Refuse{"this node clips"};
   const Type& weight = query.inputs[0];
   if (weight.dtype != DType::f32 || weight.storage.kind != Storage::Kind::dense)
     return Refuse{to_string(weight) + " is not dense f32"};

@@ -23,6 +23,7 @@ struct Product {
   bool b_is_transposed = false;
   bool has_bias = false;
   bool adds = false;
+  std::int64_t most_bytes = std::int64_t{4} << 20U;  // of a product on its way to a sum
 
   // The product for `count` rows of c; the distance between rows of a transposed a stays that of the whole.
   dnnl::matmul::primitive_desc description(std::int64_t count) const {
@@ -43,8 +44,7 @@ struct Product {
   // time, so that adding to the gradient of a large layer does not take a second copy of it.
   std::int64_t rows_at_a_time() const {
     if (!adds) return rows;
-    constexpr std::int64_t kMostBytes = std::int64_t{4} << 20U;
-    return std::clamp<std::int64_t>(kMostBytes / (columns * 4), 1, rows);
+    return std::clamp<std::int64_t>(most_bytes / (columns * 4), 1, rows);
   }
 };
 
@@ -72,6 +72,13 @@ Product grad_weight(std::span<const Type> inputs, const Attributes& attributes) 
           .adds = accumulates(attributes)};
 }
 
+// The same with a fraction of the workspace.
+Product grad_weight_few_rows(std::span<const Type> inputs, const Attributes& attributes) {
+  Product product = grad_weight(inputs, attributes);
+  product.most_bytes = std::int64_t{1} << 16U;
+  return product;
+}
+
 using MakeProduct = Product (*)(std::span<const Type>, const Attributes&);
 
 Bytes scratchpad_of(const Product& product) {
@@ -90,11 +97,12 @@ KernelMatch match(const KernelQuery& query) {
     }
   }
   try {
+    const OmpThreads scope(query.threads);
     const Product product = Make(query.inputs, query.attributes);
     WorkspaceCutter cutter;
     if (product.adds) cutter.cut(Bytes(product.rows_at_a_time() * product.columns * 4));
     cutter.cut(scratchpad_of(product));
-    return Accept{.workspace = cutter.used()};
+    return Accept{.workspace = cutter.used(), .numerics = Make == grad_weight_few_rows ? "onednn_few_rows" : "onednn"};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }
@@ -102,6 +110,7 @@ KernelMatch match(const KernelQuery& query) {
 
 template <MakeProduct Make>
 std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
+  const OmpThreads scope(arguments.threads);
   std::vector<Type> types;
   for (const Operand& operand : arguments.inputs) types.push_back(operand.type);
   const Product product = Make(types, arguments.attributes);
@@ -136,5 +145,9 @@ constinit const KernelDef onednn_linear_grad_input{
     .name = "onednn_linear_grad_input", .op = "linear_grad_input", .match = match<grad_input>, .bind = bind<grad_input>};
 constinit const KernelDef onednn_linear_grad_weight{
     .name = "onednn_linear_grad_weight", .op = "linear_grad_weight", .match = match<grad_weight>, .bind = bind<grad_weight>};
+constinit const KernelDef onednn_linear_grad_weight_few_rows{.name = "onednn_linear_grad_weight_few_rows",
+                                                             .op = "linear_grad_weight",
+                                                             .match = match<grad_weight_few_rows>,
+                                                             .bind = bind<grad_weight_few_rows>};
 
 }  // namespace snug::backends::cpu

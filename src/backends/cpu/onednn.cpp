@@ -16,8 +16,13 @@ struct NamedTag {
 };
 
 // The blocked weight layouts of oneDNN's direct convolutions that states may be kept in.
-constexpr std::array<NamedTag, 4> kNamedTags{
-    {{"ABcd16b16a", Tag::ABcd16b16a}, {"Acdb16a", Tag::Acdb16a}, {"ABcd8b8a", Tag::ABcd8b8a}, {"Acdb8a", Tag::Acdb8a}}};
+constexpr std::array<NamedTag, 7> kNamedTags{{{"ABcd16b16a", Tag::ABcd16b16a},
+                                              {"Acdb16a", Tag::Acdb16a},
+                                              {"ABcd8b8a", Tag::ABcd8b8a},
+                                              {"Acdb8a", Tag::Acdb8a},
+                                              {"ABcd16a16b", Tag::ABcd16a16b},
+                                              {"BAcd16a16b", Tag::BAcd16a16b},
+                                              {"ABcd8a8b", Tag::ABcd8a8b}}};
 
 }  // namespace
 

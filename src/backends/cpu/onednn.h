@@ -9,6 +9,7 @@
 
 #include <dnnl.hpp>
 
+#include "backends/omp_threads.h"
 #include "ir/kernel.h"
 
 namespace snug::backends::cpu {

@@ -12,6 +12,8 @@ extern const KernelDef simd_add;
 extern const KernelDef simd_relu;
 extern const KernelDef simd_relu_grad;
 extern const KernelDef simd_sgd;
+extern const KernelDef simd_clipped_sgd;
+extern const KernelDef simd_sum_of_squares;
 
 extern const KernelDef simd_batch_norm_statistics;
 extern const KernelDef simd_batch_norm_apply;
@@ -25,6 +27,18 @@ extern const KernelDef simd_max_pool;
 extern const KernelDef simd_max_pool_argmax;
 extern const KernelDef simd_max_pool_grad_argmax;
 
+extern const KernelDef simd_sign_bits;
+extern const KernelDef simd_relu_grad_bits;
+extern const KernelDef simd_dropout;
+extern const KernelDef simd_sum_to_channels;
+extern const KernelDef table_image_input;
+
+extern const KernelDef onednn_avg_pool;
+extern const KernelDef onednn_avg_pool_grad;
+extern const KernelDef onednn_global_avg_pool;
+extern const KernelDef onednn_global_avg_pool_grad;
+extern const KernelDef onednn_relayout;
+
 extern const KernelDef simd_fill;
 extern const KernelDef onednn_init_normal;
 extern const KernelDef onednn_init_uniform;
@@ -32,6 +46,7 @@ extern const KernelDef onednn_init_uniform;
 extern const KernelDef onednn_linear;
 extern const KernelDef onednn_linear_grad_input;
 extern const KernelDef onednn_linear_grad_weight;
+extern const KernelDef onednn_linear_grad_weight_few_rows;
 
 // Pieces of other kernels: out = a + b on all threads, and a plain copy.
 std::unique_ptr<BoundKernel> add_floats(const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count, int threads);

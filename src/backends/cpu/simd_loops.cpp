@@ -28,8 +28,14 @@ void add_loop(const float* a, const float* b, float* out, std::int64_t count) {
                   [&](auto d, std::int64_t i) { hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i); });
 }
 
+// Zero and below give +0; NaN passes through, so that an overflow stays visible (a maximum would lose it).
+template <typename D, typename Vector>
+Vector cut_off_below_zero(D d, Vector x) {
+  return hn::IfThenElse(hn::Le(x, hn::Zero(d)), hn::Zero(d), x);
+}
+
 void relu_loop(const float* x, float* y, std::int64_t count) {
-  for_each_vector(count, [&](auto d, std::int64_t i) { hn::StoreU(hn::Max(hn::LoadU(d, x + i), hn::Zero(d)), d, y + i); });
+  for_each_vector(count, [&](auto d, std::int64_t i) { hn::StoreU(cut_off_below_zero(d, hn::LoadU(d, x + i)), d, y + i); });
 }
 
 void relu_grad_loop(const float* dy, const float* y, const float* addend, float* dx, std::int64_t count) {
@@ -54,8 +60,8 @@ void sgd_loop(const SgdRule& rule, const SgdArrays& a, std::int64_t count) {
   });
 }
 
-// Sums of two terms an element over rows, for V vectors of channels at a time, so that the sums stay in registers. Floats add up
-// over a few rows, doubles over these: rounding grows with the few, not with the many.
+// Sums of two terms an element over rows, or of one where `sum1` is null, for V vectors of channels at a time, so that the sums
+// stay in registers. Floats add up over a few rows, doubles over these: rounding grows with the few, not with the many.
 inline constexpr std::int64_t kRowsInFloat = 64;
 
 template <int V, typename D, typename Terms>
@@ -77,7 +83,7 @@ void sum_columns(D d, std::int64_t rows, std::int64_t channels, std::int64_t fir
       hn::StoreU(part1[v], d, spilled + n);
       for (std::int64_t i = 0; i < n; ++i) {
         sum0[first + v * n + i] += static_cast<double>(spilled[i]);
-        sum1[first + v * n + i] += static_cast<double>(spilled[n + i]);
+        if (sum1 != nullptr) sum1[first + v * n + i] += static_cast<double>(spilled[n + i]);
       }
     }
   }
@@ -104,6 +110,15 @@ void moments_loop(const float* x, std::int64_t rows, std::int64_t channels, cons
       sum, squares);
 }
 
+void column_sums_loop(const float* x, std::int64_t rows, std::int64_t channels, double* sum) {
+  sum_all_columns(
+      rows, channels,
+      [&](auto d, std::int64_t row, std::int64_t c, auto& plain, auto& /*unused*/) {
+        plain = hn::Add(plain, hn::LoadU(d, x + row + c));
+      },
+      sum, nullptr);
+}
+
 template <typename D, typename Vector>
 Vector normalized(D d, Vector centred, const Normalizer& n, std::int64_t c) {
   return hn::MulAdd(centred, hn::LoadU(d, n.scale + c), hn::LoadU(d, n.bias + c));
@@ -113,7 +128,7 @@ void normalize_loop(const float* x, float* y, std::int64_t rows, std::int64_t ch
   for (std::int64_t row = 0; row < rows * channels; row += channels) {
     for_each_vector(channels, [&](auto d, std::int64_t c) {
       const auto value = normalized(d, hn::Sub(hn::LoadU(d, x + row + c), hn::LoadU(d, n.mean + c)), n, c);
-      hn::StoreU(n.relu ? hn::Max(value, hn::Zero(d)) : value, d, y + row + c);
+      hn::StoreU(n.relu ? cut_off_below_zero(d, value) : value, d, y + row + c);
     });
   }
 }
@@ -177,6 +192,7 @@ HWY_EXPORT(relu_loop);
 HWY_EXPORT(relu_grad_loop);
 HWY_EXPORT(sgd_loop);
 HWY_EXPORT(moments_loop);
+HWY_EXPORT(column_sums_loop);
 HWY_EXPORT(normalize_loop);
 HWY_EXPORT(gradient_sums_loop);
 HWY_EXPORT(norm_gradient_loop);
@@ -196,6 +212,10 @@ void sgd(const SgdRule& rule, const SgdArrays& arrays, std::int64_t count) {
 
 void moments(const float* x, std::int64_t rows, std::int64_t channels, const float* offset, double* sum, double* squares) {
   HWY_DYNAMIC_DISPATCH(moments_loop)(x, rows, channels, offset, sum, squares);
+}
+
+void column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sum) {
+  HWY_DYNAMIC_DISPATCH(column_sums_loop)(x, rows, channels, sum);
 }
 
 void normalize(const float* x, float* y, std::int64_t rows, std::int64_t channels, const Normalizer& normalizer) {

@@ -10,6 +10,20 @@ void relu(const float* x, float* y, std::int64_t count);
 // dx = addend + (y > 0 ? dy : 0); no addend when null.
 void relu_grad(const float* dy, const float* y, const float* addend, float* dx, std::int64_t count);
 
+// One bit an element, set where y > 0; the bits behind the last element are 0.
+void sign_bits(const float* y, std::uint8_t* bits, std::int64_t count);
+// dx = addend + (bit ? dy : 0); no addend when null.
+void relu_grad_bits(const float* dy, const std::uint8_t* bits, const float* addend, float* dx, std::int64_t count);
+
+// What all elements of a dropout have in common; see ops/random_draws.h for what is drawn.
+struct DropoutRule {
+  std::uint64_t seed, counter_high;
+  std::uint64_t threshold;  // an element is kept when its word is at least this; 2^32: none is
+  double kept;              // what kept ones are divided by
+};
+// Elements `first`, `first` + 1, ... of the whole batch.
+void dropout(const DropoutRule& rule, std::uint64_t first, const float* x, float* y, std::int64_t count);
+
 struct SgdRule {
   float learning_rate, momentum, weight_decay;
   float gradient_scale;  // 1 / loss scale
@@ -32,6 +46,9 @@ void sgd(const SgdRule& rule, const SgdArrays& arrays, std::int64_t count);
 
 // sum += x - offset and squares += (x - offset)^2, a channel. An offset near the mean keeps the squares from cancelling.
 void moments(const float* x, std::int64_t rows, std::int64_t channels, const float* offset, double* sum, double* squares);
+
+// sum += x, a channel.
+void column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sum);
 
 // What normalising does to a channel: y = (x - mean) scale + bias, cut off below zero with relu. The mean is taken away first:
 // where x is the mean, as for a lone example, the result is the bias to the bit.

@@ -139,7 +139,7 @@ class Apply {
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       const T value = applied<T>(statistics_.normalised(v, widen(pack.at[v])), weight_[v], bias_[v]);
-      pack.at[v] = relu_ && !(widen(value) > 0) ? narrow<T>(0.0F) : value;
+      pack.at[v] = relu_ && widen(value) <= 0 ? narrow<T>(0.0F) : value;  // NaN passes
     }
     store<V>(y_ + at, pack);
   }

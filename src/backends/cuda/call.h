@@ -19,14 +19,11 @@
 #include <cuda_fp16.h>
 
 #include "backends/cuda/device.h"
+#include "backends/operands.h"
 #include "ir/kernel.h"
 #include "ir/scalars.h"
 
 namespace snug::backends::cuda {
-
-// What an operand holds. All real ones of a node are f32, or all f16: T. Statistics, and the parameters of normalisation, are
-// f32.
-enum class Element : std::uint8_t { real, statistic, scalars, labels, image_bytes, bits, argmax, metrics };
 
 enum class Layouts : std::uint8_t {
   channels_last,  // of every operand of rank 4
@@ -36,9 +33,11 @@ enum class Layouts : std::uint8_t {
 
 // The operands of a kernel in order; those not listed are real.
 struct Signature {
-  std::array<Element, 9> inputs{};
+  std::array<Element, 10> inputs{};
   std::array<Element, 3> outputs{};
   Layouts layouts = Layouts::channels_last;
+
+  Elements elements() const { return {.inputs = inputs, .outputs = outputs}; }
 };
 
 // Why the operands cannot be taken; nothing when they can.
@@ -113,8 +112,5 @@ consteval KernelDef define(std::string_view name, std::string_view op = {}) {
           .match = [](const KernelQuery& query) { return match_operands(Operands, Workspace, query); },
           .bind = [](const KernelArguments& arguments) { return bind_by_dtype(Operands, F32, F16, arguments); }};
 }
-
-// f32 or f16, whichever the query's first operand of role `real` is.
-DType computing_dtype(const Signature& signature, std::span<const Type> inputs, std::span<const Type> outputs);
 
 }  // namespace snug::backends::cuda

@@ -1,6 +1,7 @@
 #include "backends/cuda/call.h"
 #include "backends/cuda/convolutions.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/library_workspace.h"
 #include "backends/cuda/with_bias.h"
 
 namespace snug::backends::cuda {
@@ -26,7 +27,7 @@ KernelMatch match(const KernelQuery& query) {
   const auto& choice =
       device.convolutions().choose(problem_of(Kind, query.attributes, query.inputs[0], query.inputs[1], query.outputs[0]));
   if (!choice.plan) return Refuse{choice.refusal};
-  return Accept{.workspace = choice.workspace,
+  return Accept{.workspace = library_workspace(choice.workspace),
                 .numerics = query.outputs[0].dtype == DType::f32 && device.options().allow_tf32 ? "cudnn-tf32" : "cudnn"};
 }
 

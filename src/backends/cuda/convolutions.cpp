@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include "backends/cuda/library_workspace.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -347,11 +348,12 @@ const Convolutions::Choice& Convolutions::choose(const ConvolutionProblem& probl
 std::unique_ptr<BoundKernel> Convolutions::bind(const Choice& choice, const ConvolutionOperands& operands,
                                                 std::span<std::byte> workspace) {
   SNUG_CHECK(choice.plan != nullptr, "cuDNN refused this convolution ({}), but the plan has it", choice.refusal);
-  if (Bytes(static_cast<std::int64_t>(workspace.size())) < choice.workspace) {
+  const std::span<std::byte> usable = on_library_boundary(workspace);
+  if (Bytes(static_cast<std::int64_t>(usable.size())) < choice.workspace) {
     throw_user_error("a convolution was planned with {} bytes of workspace and cuDNN now wants {}; plan anew with this version",
-                     workspace.size(), choice.workspace.count());
+                     usable.size(), choice.workspace.count());
   }
-  return std::make_unique<BoundConvolution>(handle_.get(), choice.plan, operands, workspace.data());
+  return std::make_unique<BoundConvolution>(handle_.get(), choice.plan, operands, usable.data());
 }
 
 }  // namespace snug::backends::cuda

@@ -6,7 +6,10 @@
 
 namespace snug::backends::cuda {
 
-// cuDNN, and plain kernels for what it refuses.
+// Full f32; cuDNN with tensor cores; plain kernels for what both refuse.
+extern const KernelDef gemm_conv2d;
+extern const KernelDef gemm_conv2d_grad_input;
+extern const KernelDef gemm_conv2d_grad_weight;
 extern const KernelDef cudnn_conv2d;
 extern const KernelDef cudnn_conv2d_grad_input;
 extern const KernelDef cudnn_conv2d_grad_weight;
@@ -64,6 +67,10 @@ extern const KernelDef softmax_cross_entropy_grad;
 
 extern const KernelDef image_input;
 extern const KernelDef sgd;
+extern const KernelDef clipped_sgd;
+extern const KernelDef clipped_sgd_with_momentum;
+extern const KernelDef sum_of_squares;
+extern const KernelDef clip_factor;
 
 extern const KernelDef fill;
 extern const KernelDef fill_metrics;

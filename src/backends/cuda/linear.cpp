@@ -1,5 +1,6 @@
 #include "backends/cuda/call.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/library_workspace.h"
 #include "backends/cuda/matrix_products.h"
 #include "backends/cuda/with_bias.h"
 
@@ -47,7 +48,7 @@ KernelMatch match(const KernelQuery& query) {
   CudaDevice& device = cuda_device(query.device);
   const auto& choice = device.matrix_products().choose(Problem(query.inputs[0], query.inputs[1]));
   if (!choice.product) return Refuse{choice.refusal};
-  return Accept{.workspace = choice.workspace,
+  return Accept{.workspace = library_workspace(choice.workspace),
                 .numerics = query.outputs[0].dtype == DType::f32 && device.options().allow_tf32 ? "cublas-tf32" : "cublas"};
 }
 

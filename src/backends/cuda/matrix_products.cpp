@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "backends/cuda/library_workspace.h"
 #include "base/error.h"
 
 namespace snug::backends::cuda {
@@ -167,14 +168,15 @@ const MatrixProducts::Choice& MatrixProducts::choose(const MatrixProblem& proble
 std::unique_ptr<BoundKernel> MatrixProducts::bind(const Choice& choice, const void* left, const void* right, void* result,
                                                   std::span<std::byte> workspace) {
   SNUG_CHECK(choice.product != nullptr, "cuBLASLt refused this product ({}), but the plan has it", choice.refusal);
-  if (Bytes(static_cast<std::int64_t>(workspace.size())) < choice.workspace) {
+  const std::span<std::byte> usable = on_library_boundary(workspace);
+  if (Bytes(static_cast<std::int64_t>(usable.size())) < choice.workspace) {
     throw_user_error(
         "a matrix product was planned with {} bytes of workspace and cuBLASLt now wants {}; plan anew with this version",
-        workspace.size(), choice.workspace.count());
+        usable.size(), choice.workspace.count());
   }
   return std::make_unique<BoundProduct>(
-      BoundProduct::Operands{.left = left, .right = right, .result = result, .workspace = workspace}, handle_.get(),
-      choice.product, device_.stream());
+      BoundProduct::Operands{.left = left, .right = right, .result = result, .workspace = usable}, handle_.get(), choice.product,
+      device_.stream());
 }
 
 }  // namespace snug::backends::cuda

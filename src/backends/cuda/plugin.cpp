@@ -8,10 +8,13 @@ namespace snug::backends {
 
 namespace {
 
-// In order of preference: the library's, then ours.
+// In order of preference: for products, what is made for the case, then the library's, then the plain ones.
 Backend cuda_backend(const CudaOptions& options) {
   return {.name = "cuda",
-          .kernels = {&cuda::cudnn_conv2d,
+          .kernels = {&cuda::gemm_conv2d,
+                      &cuda::gemm_conv2d_grad_input,
+                      &cuda::gemm_conv2d_grad_weight,
+                      &cuda::cudnn_conv2d,
                       &cuda::cudnn_conv2d_grad_input,
                       &cuda::cudnn_conv2d_grad_weight,
                       &cuda::conv2d,
@@ -56,6 +59,10 @@ Backend cuda_backend(const CudaOptions& options) {
                       &cuda::softmax_cross_entropy_grad,
                       &cuda::image_input,
                       &cuda::sgd,
+                      &cuda::clipped_sgd,
+                      &cuda::clipped_sgd_with_momentum,
+                      &cuda::sum_of_squares,
+                      &cuda::clip_factor,
                       &cuda::fill,
                       &cuda::fill_metrics,
                       &cuda::init_normal,

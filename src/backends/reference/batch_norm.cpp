@@ -102,7 +102,7 @@ void run_apply(const Call& call) {
         for (std::int64_t i = 0; i < block.size; ++i) {
           const std::int64_t c = block.first + i;
           const T value = static_cast<T>(of_block.normalised(i, x(n, c, p)) * weight(c) + bias(c));
-          y(n, c, p) = with_relu && !(value > 0) ? T{0} : value;
+          y(n, c, p) = with_relu && value <= 0 ? T{0} : value;  // NaN passes, as through a ReLU of its own
         }
       }
     }

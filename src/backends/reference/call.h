@@ -4,12 +4,12 @@
 //   constinit const KernelDef relu = define<run_relu<float>, run_relu<double>>("reference_relu");
 #pragma once
 
-#include <array>
 #include <cstring>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "backends/operands.h"
 #include "backends/reference/tensor.h"
 #include "ir/kernel.h"
 #include "ir/scalars.h"
@@ -103,14 +103,8 @@ void parallel_for(const Call& call, std::int64_t count, const Body& body) {
   for (std::int64_t i = 0; i < count; ++i) body(i);
 }
 
-// What an operand holds. All real ones of a node are f32, or all f64: T.
-enum class Element : std::uint8_t { real, scalars, labels, image_bytes, bits, argmax, metrics };
-
-// The operands of a kernel in order; those not listed are real.
-struct Signature {
-  std::array<Element, 10> inputs{};
-  std::array<Element, 3> outputs{};
-};
+// All real operands are f32, or all f64: T.
+using Signature = Elements;
 
 using KernelFunction = void (*)(const Call&);
 

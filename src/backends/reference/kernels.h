@@ -55,6 +55,8 @@ extern const KernelDef softmax_cross_entropy_grad;
 
 extern const KernelDef image_input;
 extern const KernelDef sgd;
+extern const KernelDef sum_of_squares;
+extern const KernelDef clip_factor;
 
 extern const KernelDef fill;
 extern const KernelDef init_normal;

@@ -47,6 +47,8 @@ Backend reference_backend(int threads) {
                       &reference::softmax_cross_entropy_grad,
                       &reference::image_input,
                       &reference::sgd,
+                      &reference::sum_of_squares,
+                      &reference::clip_factor,
                       &reference::fill,
                       &reference::init_normal,
                       &reference::init_uniform},

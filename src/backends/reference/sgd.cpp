@@ -1,3 +1,7 @@
+#include "ops/sgd.h"
+
+#include <cmath>
+
 #include "backends/reference/call.h"
 #include "backends/reference/kernels.h"
 
@@ -8,7 +12,7 @@ namespace {
 // PyTorch's rule, computed in T as PyTorch does. Every output is written, also when it is not in place.
 template <typename T>
 void run_sgd(const Call& call) {
-  const bool has_momentum = call.inputs.size() == 4;
+  const bool has_momentum = ops::sgd_has_momentum(call.attributes);
   const auto weight = call.elementwise<T>(0);
   const auto gradient = call.elementwise<T>(1);
   const auto old_momentum = call.elementwise<T>(has_momentum ? 3 : 0);  // not read when there is none
@@ -19,7 +23,11 @@ void run_sgd(const Call& call) {
   const PositionMap to_momentum(call.outputs[0].type, new_momentum.type);
 
   const Scalars scalars = call.scalars(2);
-  const bool skip = scalars.skip_update != 0;
+  const bool clips = ops::sgd_clips(call.attributes, call.inputs.size());
+  GradientNorm norm;
+  if (clips) std::memcpy(&norm, call.inputs.back().data, sizeof norm);
+  const bool skip = scalars.skip_update != 0 || !std::isfinite(norm.factor);
+  const T factor = static_cast<T>(norm.factor);
   const T learning_rate = static_cast<T>(scalars.learning_rate);
   const T loss_scale = static_cast<T>(scalars.loss_scale);
   const T momentum = static_cast<T>(call.attributes.real("momentum"));
@@ -32,6 +40,7 @@ void run_sgd(const Call& call) {
     T moved = w;
     if (!skip) {
       if (loss_scale != 1) g /= loss_scale;
+      if (clips) g *= factor;
       if (weight_decay != 0) g += weight_decay * w;
       if (has_momentum) {
         m = momentum * m + g;
@@ -45,10 +54,26 @@ void run_sgd(const Call& call) {
   });
 }
 
-constexpr Signature kSignature{.inputs = {Element::real, Element::real, Element::scalars, Element::real}};
+constexpr Signature kPlain{.inputs = {Element::real, Element::real, Element::scalars, Element::real}};
+constexpr Signature kClipped{.inputs = {Element::real, Element::real, Element::scalars, Element::metrics}};
+constexpr Signature kClippedWithMomentum{
+    .inputs = {Element::real, Element::real, Element::scalars, Element::real, Element::metrics}};
+
+const Signature& signature_of(const Attributes& attributes, std::size_t inputs) {
+  if (!ops::sgd_clips(attributes, inputs)) return kPlain;
+  return ops::sgd_has_momentum(attributes) ? kClippedWithMomentum : kClipped;
+}
 
 }  // namespace
 
-constinit const KernelDef sgd = define<run_sgd<float>, run_sgd<double>, kSignature>("reference_sgd");
+constinit const KernelDef sgd{
+    .name = "reference_sgd",
+    .op = "sgd",
+    .match = [](const KernelQuery& query) { return match_operands(signature_of(query.attributes, query.inputs.size()), query); },
+    .bind =
+        [](const KernelArguments& arguments) {
+          const Signature& signature = signature_of(arguments.attributes, arguments.inputs.size());
+          return bind_function(signature, run_sgd<float>, run_sgd<double>, arguments);
+        }};
 
 }  // namespace snug::backends::reference

@@ -113,6 +113,12 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
     const Tensor rate = Tensor::scalars({.learning_rate = 0.1, .loss_scale = 4});
     cases.push_back({&ops::sgd, {a, b, rate}, {{"momentum", 0.0}, {"weight_decay", 0.1}, {"nesterov", kOne * 0}}});
     cases.push_back({&ops::sgd, {a, b, rate, make(shape)}, {{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", kOne}}});
+    const Tensor sum({.dtype = DType::f64, .shape = {1}}, {7}), norm({.dtype = DType::f64, .shape = {2}}, {3, 0.25});
+    cases.push_back({&ops::sgd, {a, b, rate, norm}, {{"momentum", 0.0}, {"weight_decay", 0.1}, {"nesterov", kOne * 0}}});
+    cases.push_back({&ops::sgd, {a, b, rate, make(shape), norm}, {{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", kOne}}});
+    cases.push_back({&ops::sum_of_squares, {a}});
+    cases.push_back({&ops::sum_of_squares, {a, sum}});
+    cases.push_back({&ops::clip_factor, {sum, Tensor::scalars({.loss_scale = 4, .clip_norm = 0.5F})}});
   }
   cases.push_back({&ops::reshape, {make({3, 5, 2, 2})}, {{"shape", Integers{3, 20}}}, false});
   cases.push_back({&ops::relayout, {make({3, 5, 3, 2})}, {{"channels_last", kOne}}});

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "support.h"
 
 namespace snug::backends {
@@ -7,7 +9,7 @@ Attributes rule(double momentum, double weight_decay, bool nesterov) {
   return {{"momentum", momentum}, {"weight_decay", weight_decay}, {"nesterov", std::int64_t{nesterov}}};
 }
 
-Tensor rate(double learning_rate, double loss_scale = 1, std::uint64_t skip = 0) {
+Tensor rate(double learning_rate, double loss_scale = 1, std::uint32_t skip = 0) {
   return Tensor::scalars({.learning_rate = learning_rate, .loss_scale = loss_scale, .skip_update = skip});
 }
 
@@ -80,6 +82,69 @@ TEST(ReferenceSgd, SkippedUpdateOnlyClearsTheGradient) {
     EXPECT_EQ(outputs[1].logical(), std::vector<double>(7, 0.0));
     EXPECT_TRUE(outputs[2].same_bytes(m));
   }
+}
+
+Tensor norm_of(double norm, double factor) { return Tensor({.dtype = DType::f64, .shape = {2}}, {norm, factor}); }
+
+TEST(ReferenceSgd, AFactorScalesTheGradientBeforeWeightDecay) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const double momentum : {0.0, 0.9}) {
+      const Type type{.dtype = dtype, .shape = {9}};
+      const Tensor w = Tensor::random(type, 1), g = Tensor::random(type, 2), m = Tensor::random(type, 3);
+      Tensor quarter = g;
+      for (std::int64_t i = 0; i < g.elements(); ++i) quarter.set(i, g[i] / 4);
+      std::vector<Tensor> scaled{w, quarter, rate(0.1)}, clipped{w, g, rate(0.1)};
+      if (momentum > 0) {
+        scaled.push_back(m);
+        clipped.push_back(m);
+      }
+      clipped.push_back(norm_of(2, 0.25));
+      const auto expected = run(ops::sgd, scaled, rule(momentum, 0.01, momentum > 0));
+      const auto got = run(ops::sgd, clipped, rule(momentum, 0.01, momentum > 0));
+      for (std::size_t o = 0; o < expected.size(); ++o) EXPECT_TRUE(got[o].same_bytes(expected[o])) << o;
+    }
+  }
+}
+
+TEST(ReferenceSgd, ANormThatIsNotFiniteOnlyClearsTheGradient) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const Type type{.dtype = DType::f32, .shape = {7}};
+  const Tensor w = Tensor::random(type, 1), g(type, std::vector<double>(7, kNaN)), m = Tensor::random(type, 3);
+  const auto outputs = run(ops::sgd, {w, g, rate(0.1), m, norm_of(kNaN, kNaN)}, rule(0.9, 0.01, true));
+  EXPECT_TRUE(outputs[0].same_bytes(w));
+  EXPECT_EQ(outputs[1].logical(), std::vector<double>(7, 0.0));
+  EXPECT_TRUE(outputs[2].same_bytes(m));
+}
+
+TEST(ReferenceGradientNorm, SumsInDoubleWhateverTheLayout) {
+  for_every_variant([](const Variant& variant) {
+    const Tensor g = Tensor::random(variant.first({3, 2, 2, 2}), 2);
+    double expected = 0;
+    for (const double value : g.logical()) expected += value * value;
+    const Tensor before({.dtype = DType::f64, .shape = {1}}, {0.5});
+    EXPECT_EQ(run(ops::sum_of_squares, {g}, {})[0][0], expected);
+    EXPECT_EQ(run(ops::sum_of_squares, {g, before}, {})[0][0], expected + 0.5);
+  });
+}
+
+// torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6))
+TEST(ReferenceGradientNorm, FactorIsPyTorchs) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto factor = [](double sum, double loss_scale, float clip_norm) {
+    const auto outputs = run(
+        ops::clip_factor,
+        {Tensor({.dtype = DType::f64, .shape = {1}}, {sum}), Tensor::scalars({.loss_scale = loss_scale, .clip_norm = clip_norm})},
+        {});
+    return std::pair(outputs[0][0], outputs[0][1]);
+  };
+  EXPECT_EQ(factor(9, 1, 1.5F), std::pair(3.0, 1.5 / (3 + 1e-6)));
+  EXPECT_EQ(factor(9 * 64, 8, 1.5F), std::pair(3.0, 1.5 / (3 + 1e-6)));
+  EXPECT_EQ(factor(9, 1, 4), std::pair(3.0, 1.0));
+  EXPECT_EQ(factor(9, 1, static_cast<float>(kInfinity)), std::pair(3.0, 1.0));
+  EXPECT_EQ(factor(0, 1, 1), std::pair(0.0, 1.0));
+  EXPECT_EQ(factor(kInfinity, 1, 1).first, kInfinity);
+  EXPECT_TRUE(std::isnan(factor(kInfinity, 1, 1).second));
+  EXPECT_TRUE(std::isnan(factor(std::numeric_limits<double>::quiet_NaN(), 1, 1).second));
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+#include <cmath>
+
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/simd.h"
+#include "backends/cpu/simd_loops.h"
+#include "ir/scalars.h"
+#include "ops/random_draws.h"
+
+// Dropout, forward and backward alike, of values that lie in logical order: four neighbours then share one block of the
+// generator.
+
+namespace snug::backends::cpu {
+
+namespace {
+
+bool lies_in_logical_order(const Type& type) {
+  if (type.layout.kind == Layout::Kind::row_major || type.shape.rank() < 3) return type.layout.kind != Layout::Kind::opaque;
+  return type.layout.kind == Layout::Kind::channels_last &&
+         (type.shape[1] == 1 || type.elements() == type.shape[0] * type.shape[1]);
+}
+
+KernelMatch match_dropout(const KernelQuery& query) {
+  const Type& x = query.inputs[0];
+  if (x.dtype != DType::f32 || x.storage.kind != Storage::Kind::dense) return Refuse{to_string(x) + " is not dense f32"};
+  if (query.outputs[0] != x) return Refuse{to_string(query.outputs[0]) + " lies otherwise than " + to_string(x)};
+  if (!lies_in_logical_order(x)) return Refuse{to_string(x) + " does not lie in logical order, in which the draws are counted"};
+  return Accept{};
+}
+
+std::unique_ptr<BoundKernel> bind_dropout(const KernelArguments& arguments) {
+  const Type& type = arguments.outputs[0].type;
+  const double probability = arguments.attributes.real("probability");
+  // A word w keeps its element when w / 2^32 >= probability. Both sides are exact as doubles, so this is the same question.
+  const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 4294967296.0));
+  return make_bound([x = floats(arguments.inputs[0]), y = floats(arguments.outputs[0]), count = type.elements(),
+                     per_example = static_cast<std::uint64_t>(type.elements() / type.shape[0]), kept = 1.0 - probability,
+                     threshold, key = static_cast<std::uint64_t>(arguments.attributes.integer("key")),
+                     scalars = reinterpret_cast<const Scalars*>(arguments.inputs[1].data), threads = arguments.threads] {
+    const simd::DropoutRule rule{
+        .seed = scalars->seed, .counter_high = ops::counter_high(key, scalars->step), .threshold = threshold, .kept = kept};
+    const std::uint64_t first = scalars->first_example * per_example;
+    for_each_part(count, threads, 64, [&](int, Range part) {
+      simd::dropout(rule, first + static_cast<std::uint64_t>(part.begin), x + part.begin, y + part.begin, part.size());
+    });
+  });
+}
+
+}  // namespace
+
+constinit const KernelDef simd_dropout{.name = "simd_dropout", .op = "dropout", .match = match_dropout, .bind = bind_dropout};
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,15 @@
+// Texts from files and flags, made fit for a message.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace snug {
+
+// On one line, without control characters, cut between characters (UTF-8) after `most` bytes.
+std::string printable(std::string_view text, std::size_t most = 80);
+
+// The same in quotes: 'text'.
+std::string in_quotes(std::string_view text, std::size_t most = 80);
+
+}  // namespace snug

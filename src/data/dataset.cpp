@@ -1,0 +1,66 @@
+#include "data/dataset.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "data/cifar.h"
+#include "data/embedded.h"
+#include "data/get_cifar10.h"
+#include "data/image_folder.h"
+
+namespace snug::data {
+
+namespace {
+
+// Both built-in sets are 32x32, whatever the reason.
+void check_fixed_size(const std::string& spec, std::int64_t side, const OpenOptions& options) {
+  if (options.image_size != 0 && options.image_size != side) {
+    throw_user_error("the images of {} are {}x{} and cannot be had at {}x{}", spec, side, side, options.image_size,
+                     options.image_size);
+  }
+}
+
+std::unique_ptr<Dataset> open_folder(const std::string& spec, const OpenOptions& options) {
+  const std::filesystem::path folder(spec);
+  std::error_code error;
+  const auto status = std::filesystem::status(folder, error);
+  if (!std::filesystem::exists(status)) {
+    const std::string reason =
+        error && error != std::errc::no_such_file_or_directory ? error.message() : "there is no such folder";
+    throw_user_error("data '{}' cannot be read: {}; give embedded, cifar10 or the path of a folder", spec, reason);
+  }
+  if (!std::filesystem::is_directory(status)) {
+    throw_user_error("data '{}' is not a folder: give embedded, cifar10 or the path of a folder of images or CIFAR-10 batches",
+                     spec);
+  }
+  if (is_cifar_folder(folder)) {
+    check_fixed_size(spec, kCifarSide, options);
+    return open_cifar(folder, spec);
+  }
+  return open_image_folder(folder, spec, options.image_size == 0 ? options.default_image_size : options.image_size);
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions& options) {
+  if (options.image_size < 0 || options.image_size > kMostImageSize) {
+    throw_user_error("images cannot be resized to {0}x{0}: give a side of 1 to {1} pixels", options.image_size, kMostImageSize);
+  }
+  if (spec == "embedded") {
+    check_fixed_size(spec, 32, options);
+    return open_embedded();
+  }
+  if (spec == "cifar10") {
+    check_fixed_size(spec, kCifarSide, options);
+    const std::filesystem::path folder = cifar10_folder();
+    std::error_code error;
+    if (!std::filesystem::is_directory(folder, error)) {
+      throw_user_error("cifar10 is not at {}: run `snug data get cifar10`", folder.string());
+    }
+    return open_cifar(folder, spec);
+  }
+  return open_folder(spec, options);
+}
+
+}  // namespace snug::data

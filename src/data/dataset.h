@@ -1,0 +1,57 @@
+// Labelled images to train on and to test with. A data set lies in files and is read example by example: what is resident does
+// not grow with the number of examples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace snug::data {
+
+enum class Split { train, test };
+
+struct Description {
+  std::string name;  // "embedded", "cifar10", or the folder as it was given
+  std::int64_t channels = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t classes = 0;
+  std::vector<std::string> class_names;  // `classes` of them
+  std::int64_t train_examples = 0;       // at least one of each
+  std::int64_t test_examples = 0;
+  // Per channel, in units of 0..255, over training examples: all of them, or an even sample of a large set. A standard deviation
+  // is at least 1, so that one can always divide by it.
+  std::vector<double> mean;
+  std::vector<double> std;
+
+  std::int64_t examples(Split split) const { return split == Split::train ? train_examples : test_examples; }
+  std::size_t example_bytes() const { return static_cast<std::size_t>(channels * height * width); }
+};
+
+class Dataset {
+ public:
+  Dataset() = default;
+  virtual ~Dataset() = default;
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  virtual const Description& description() const = 0;
+  // Fills `pixels`, which has example_bytes(), in the order H,W,C; returns the label, 0 <= label < classes. May be called from
+  // several threads at once. UserError naming the file when it is short, corrupt or gone.
+  virtual std::int32_t read(Split split, std::int64_t index, std::span<std::byte> pixels) const = 0;
+};
+
+struct OpenOptions {
+  std::int64_t image_size = 0;           // image folders: every image is resized to a square of this side
+  std::int64_t default_image_size = 32;  // ... of this one where `image_size` is 0
+};
+
+// `spec` is "embedded", "cifar10" (in cifar10_folder()), or the path of a folder: of CIFAR-10 binary batches, or of images as
+// PATH/train/CLASS/* and PATH/test/CLASS/*, or as PATH/CLASS/* (then a tenth, chosen by hashes of the names, is set aside for
+// testing). An image size asked of a data set whose images have another, fixed size is a UserError.
+std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions& options);
+
+}  // namespace snug::data

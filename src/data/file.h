@@ -1,0 +1,47 @@
+// Files read at offsets, without mapping them: what is resident is what the caller's buffer holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace snug::data {
+
+// The system's sentence for errno, for the end of an error message.
+std::string system_message(int error);
+
+// An open file descriptor.
+class File {
+ public:
+  File() = default;
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File();
+  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  File& operator=(File&& other) noexcept;
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_ = -1;
+};
+
+// Opens a regular file for reading; a pipe, a device or a folder is refused, not waited for.
+File open_regular_file(const std::filesystem::path& path);
+// Makes a file, or empties it.
+File create_file(const std::filesystem::path& path);
+// A file without a name in $TMPDIR (or /tmp): gone when closed, however the process ends.
+File open_unnamed_file();
+
+std::int64_t file_size(const File& file, const std::filesystem::path& path);
+
+// Reads until `bytes` is full or the file ends; returns how many. -1 and errno when the system refuses.
+std::int64_t read_some_at(const File& file, std::int64_t offset, std::span<std::byte> bytes) noexcept;
+// Exactly so many bytes; UserError naming `path` when there are fewer, as when the file was cut after it was opened.
+void read_at(const File& file, const std::filesystem::path& path, std::int64_t offset, std::span<std::byte> bytes);
+// All of them, at the end of what was written before; UserError naming `what` when there is no room.
+void write_all(const File& file, const std::string& what, std::span<const std::byte> bytes);
+
+}  // namespace snug::data

@@ -1,0 +1,24 @@
+// Folders of PNG and JPEG files, one folder a class.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "data/dataset.h"
+
+namespace snug::data {
+
+inline constexpr std::int64_t kMostImageSize = 4096;
+
+// PATH/train/CLASS/* and PATH/test/CLASS/*, or PATH/CLASS/* with about a tenth set aside for testing: which, a hash of class and
+// file name says, so that adding files moves none from one side to the other; the first of each class always trains. Classes are
+// numbered in the order of their names. Files are those that end in .png, .jpg or .jpeg, in either case; names that begin with a
+// dot and deeper folders are passed over. Images are resized to `side` x `side` without regard to their proportions.
+//
+// The list of files lies in unnamed temporary files. Resident are the names of the classes, a bounded run while sorting, and,
+// during a read, a few rows of the image or, for interlaced and progressive ones, up to ImageLimits::buffered_bytes.
+std::unique_ptr<Dataset> open_image_folder(const std::filesystem::path& folder, const std::string& name, std::int64_t side);
+
+}  // namespace snug::data

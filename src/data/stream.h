@@ -1,0 +1,55 @@
+// Batches of a data set in the order of its epochs, read ahead by a thread of its own into a fixed number of buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "data/dataset.h"
+
+namespace snug::data {
+
+struct Batch {
+  std::span<const std::byte> inputs;  // N,H,W,C
+  std::span<const std::int32_t> labels;
+  std::uint64_t epoch = 0;     // a batch lies in one epoch
+  std::uint64_t position = 0;  // of its first example in the epoch's order; a run resumes behind it at position + labels.size()
+};
+
+struct StreamOptions {
+  std::uint64_t seed = 0;
+  bool shuffle = false;        // each epoch in an order of its own, given by seed and epoch; otherwise in the order of the files
+  std::uint64_t epoch = 0;     // where to start
+  std::uint64_t position = 0;  // ... counted in examples of that epoch, at most their number
+  bool repeat = false;         // epoch after epoch without end; otherwise only the first
+};
+
+class Stream {
+ public:
+  using Options = StreamOptions;
+
+  // One buffer is filled while the caller uses the other.
+  static constexpr std::int64_t kBuffers = 2;
+
+  // `dataset` must outlive the stream. Starts to read at once.
+  Stream(const Dataset& dataset, Split split, std::int64_t batch, const Options& options);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // The next batch, valid until the next call; none after the last. The last batch of an epoch may be smaller, and none is
+  // dropped. An error of the reading thread is thrown here when its batch's turn comes, and at every later call. Allocates
+  // nothing.
+  std::optional<Batch> next();
+
+  // What the buffers take, for the account of memory beside the arena.
+  std::int64_t buffer_bytes() const;
+
+ private:
+  class Reader;
+  std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace snug::data

@@ -1,0 +1,46 @@
+#include "base/error.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+// Clipping by the length of all gradients together, as torch.nn.utils.clip_grad_norm_ does it:
+//   sum_of_squares(g, sum f64[1]?) -> sum + the squares of g's elements, in double: f64[1]      one node a gradient, in a chain
+//   clip_factor(sum f64[1], scalars) -> gradient_norm f64[2]
+//     norm = sqrt(sum) / loss_scale;  factor = min(1, clip_norm / (norm + 1e-6)), NaN where the norm is not finite
+// A gradient's elements count in any fixed order; those that only pad a library's layout are zero and add nothing.
+
+namespace snug::ops {
+
+namespace {
+
+const Type& require_sum(const Type& type) {
+  const Type sum{.dtype = DType::f64, .shape = {1}};
+  if (type != sum) throw_user_error("the sum of squares is {}; it must be {}", to_string(type), to_string(sum));
+  return type;
+}
+
+std::vector<Type> infer_sum(const OpCall& call) {
+  require_inputs(call, 1, 2);
+  if (call.inputs.size() == 2) require_sum(call.inputs[1]);
+  return {{.dtype = DType::f64, .shape = {1}}};
+}
+
+std::vector<Type> infer_factor(const OpCall& call) {
+  require_inputs(call, 2);
+  require_sum(call.inputs[0]);
+  require_scalars(call.inputs[1]);
+  return {gradient_norm_type()};
+}
+
+constexpr std::array<InPlacePromise, 1> kSumInPlace{{{0, 1}}};
+
+}  // namespace
+
+constinit const OpDef sum_of_squares{.name = "sum_of_squares",
+                                     .infer = infer_sum,
+                                     .flops = flops_per_input_element<2>,
+                                     .in_place = kSumInPlace,
+                                     .cheap_to_recompute = true};
+
+constinit const OpDef clip_factor{.name = "clip_factor", .infer = infer_factor, .cheap_to_recompute = true};
+
+}  // namespace snug::ops

@@ -1,0 +1,170 @@
+#include "train/plan_file.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/ops.h"
+
+namespace snug::train {
+
+namespace {
+
+constexpr std::string_view kPlacement = "\nplacement ";
+// Far above any arena, and low enough that sums of two stay numbers.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60U;
+
+// The words of the placement, one after the other.
+class Words {
+ public:
+  explicit Words(std::string_view text) : rest_(text) {}
+
+  // The next word on this line; empty at the line's end.
+  std::string_view next() {
+    while (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
+    const std::size_t end = std::min(rest_.find_first_of(" \n"), rest_.size());
+    const std::string_view word = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    return word;
+  }
+
+  void expect(std::string_view wanted) {
+    if (const std::string_view word = next(); word != wanted)
+      throw_user_error("the plan's placement has '{}' where '{}' belongs", word.substr(0, 40), wanted);
+  }
+
+  void end_line() {
+    expect("");
+    if (!rest_.empty()) rest_.remove_prefix(1);
+  }
+
+  Bytes bytes() {
+    const std::string_view word = next();
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (word.empty() || error != std::errc() || end != word.data() + word.size() || value < 0 || value > kMostBytes)
+      throw_user_error("the plan's placement has '{}' where a number of bytes belongs", word.substr(0, 40));
+    return Bytes(value);
+  }
+
+  std::vector<Bytes> offsets(std::string_view of, std::size_t count) {
+    expect("place");
+    expect(of);
+    std::vector<Bytes> result;
+    for (std::size_t i = 0; i < count; ++i) result.push_back(bytes());
+    end_line();
+    return result;
+  }
+
+  bool at_end() const { return rest_.empty(); }
+
+ private:
+  std::string_view rest_;
+};
+
+// UserError unless all sizes together, and with them every sum of offsets, can be counted.
+void check_sizes(const Program& program) {
+  Bytes total;
+  const auto count = [&](const Type& type) {
+    if (type.bytes().count() > kMostBytes || (total += type.bytes()).count() > kMostBytes)
+      throw_user_error("the values of '{}' together take more than 2^60 bytes", program.name);
+  };
+  for (const State& state : program.states) count(state.type);
+  for (const Section& section : program.sections) {
+    for (const Value& value : section.values) count(value.type);
+  }
+}
+
+bool in_host_memory(const Program& program) {
+  if (std::any_of(program.states.begin(), program.states.end(), [](const State& s) { return s.space != MemorySpace::device; }))
+    return true;
+  return std::any_of(program.sections.begin(), program.sections.end(), [](const Section& section) {
+    return std::any_of(section.values.begin(), section.values.end(),
+                       [](const Value& value) { return value.space != MemorySpace::device; });
+  });
+}
+
+}  // namespace
+
+std::string print_plan(const Plan& plan) {
+  std::string text = print(plan.program);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  text += fmt::format("{}red_zone {} persistent {}\n", kPlacement, plan.red_zone.count(), plan.persistent_bytes.count());
+  const auto line = [&](std::string_view of, const std::vector<Bytes>& offsets) {
+    text += fmt::format("place {}", of);
+    for (const Bytes offset : offsets) text += fmt::format(" {}", offset.count());
+    text += '\n';
+  };
+  line("states", plan.state_offsets);
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) line(name_of(plan.program.sections[i].kind), plan.sections[i].offsets);
+  return text;
+}
+
+Plan parse_plan(std::string_view text) {
+  const std::size_t split = text.rfind(kPlacement);
+  if (split == std::string_view::npos) throw UserError("the plan has no placement; it may be cut short");
+  Plan plan;
+  plan.program = parse_program(text.substr(0, split + 1), ops::find);
+  if (const auto defect = find_defect(plan.program)) {
+    throw_user_error("the plan's program is not sound: {}", defect->substr(0, defect->find('\n')));
+  }
+  if (in_host_memory(plan.program)) throw UserError("the plan has values in host memory, which this Snug does not place");
+  check_sizes(plan.program);
+
+  Words words(text.substr(split + kPlacement.size()));
+  words.expect("red_zone");
+  plan.red_zone = words.bytes();
+  words.expect("persistent");
+  plan.persistent_bytes = words.bytes();
+  words.end_line();
+  if (plan.red_zone.count() % kAlignment.count() != 0 || plan.red_zone.count() > (1 << 20))
+    throw_user_error("the plan has red zones of {} bytes", plan.red_zone.count());
+  plan.state_offsets = words.offsets("states", plan.program.states.size());
+  Bytes top;
+  for (std::size_t i = 0; i < plan.program.states.size(); ++i)
+    top = std::max(top, plan.state_offsets[i] + plan.program.states[i].type.bytes() + plan.red_zone);
+  plan.bound_bytes = top;
+  for (const Section& section : plan.program.sections) {
+    SectionPlan placed{.liveness = liveness(section), .offsets = {}, .height = {}, .bound = {}, .method = "saved"};
+    placed.offsets = words.offsets(name_of(section.kind), placed.liveness.buffers.size());
+    for (std::size_t i = 0; i < placed.offsets.size(); ++i) {
+      const Bytes end = placed.offsets[i] + placed.liveness.buffers[i].size + plan.red_zone;
+      placed.height = std::max(placed.height, end - plan.persistent_bytes);
+      top = std::max(top, end);
+    }
+    if (!placed.offsets.empty()) {
+      placed.bound = placement::lower_bound(placement_problem(placed.liveness, plan.red_zone));
+      plan.bound_bytes = std::max(plan.bound_bytes, plan.persistent_bytes + placed.bound);
+    }
+    plan.sections.push_back(std::move(placed));
+  }
+  if (!words.at_end()) throw UserError("the plan has more behind its placement");
+  plan.planned_peak_bytes = top;
+  if (const auto violation = find_violation(plan)) throw_user_error("the plan's placement is not valid: {}", *violation);
+  return plan;
+}
+
+void check_kernels(const Plan& plan, const Backend& backend) {
+  constexpr std::string_view kWayOut =
+      "the plan was made for another backend, machine or library; plan anew and start from weights";
+  for (const Section& section : plan.program.sections) {
+    for (const Node& node : section.nodes) {
+      const KernelDef* kernel = backend.find(node.kernel);
+      if (kernel == nullptr || kernel->op != node.op->name)
+        throw_user_error("the {} backend has no kernel '{}' for {}: {}", backend.name, node.kernel, node.op->name, kWayOut);
+      const NodeTypes types = types_of(section, node);
+      const KernelMatch match = kernel->match(backend.query(node, types));
+      if (const auto* refusal = std::get_if<Refuse>(&match))
+        throw_user_error("kernel '{}' does not take a node of the plan ({}): {}", node.kernel, refusal->reason, kWayOut);
+      const Bytes given = node.workspace.valid() ? section.value(node.workspace).type.bytes() : Bytes(0);
+      if (const Bytes wanted = std::get<Accept>(match).workspace; wanted > given) {
+        throw_user_error("kernel '{}' wants {} bytes of workspace where the plan has {}: {}", node.kernel, wanted.count(),
+                         given.count(), kWayOut);
+      }
+    }
+  }
+}
+
+}  // namespace snug::train

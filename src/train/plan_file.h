@@ -1,0 +1,29 @@
+// A plan as text: the program, then where every byte lies. Reading it back takes no search, so a resumed run gets the very plan
+// it began with even from a Snug that would place it otherwise.
+//
+//   program small-cnn batch 100 microbatch 50
+//   ...
+//   placement red_zone 0 persistent 41216
+//   place states 0 64 128
+//   place init
+//   place micro 41216 50048
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/kernel.h"
+#include "plan/plan.h"
+
+namespace snug::train {
+
+std::string print_plan(const Plan& plan);
+
+// UserError with one sentence when the text is no plan, or one that does not hold together.
+Plan parse_plan(std::string_view text);
+
+// UserError unless the backend has the kernels that the plan names and they take its nodes in the workspace it gives them: a plan
+// is made for one backend, library version and instruction set.
+void check_kernels(const Plan& plan, const Backend& backend);
+
+}  // namespace snug::train

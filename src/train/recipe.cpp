@@ -1,0 +1,255 @@
+#include "train/recipe.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "train/file_io.h"
+#include "train/recipe_table.h"
+
+namespace snug::train {
+
+namespace {
+
+constexpr std::int64_t kMostCount = std::int64_t{1} << 40U;
+constexpr std::uint64_t kMostRecipeBytes = 1'000'000;
+constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "fp16", "bf16"};
+constexpr std::array<std::string_view, 2> kDevices{"cpu", "cuda"};
+constexpr std::array<std::string_view, 3> kSchedules{"constant", "step", "cosine"};
+constexpr std::array<std::string_view, 6> kRungs{"exact", "reassociated", "microbatch", "precision", "compressed", "sparse"};
+
+// What is wrong with a recipe's values: the key, as in "optimizer.momentum", and a sentence about it.
+struct Complaint {
+  std::string key;
+  std::string sentence;
+};
+
+// Collects the first complaint.
+class Checker {
+ public:
+  std::optional<Complaint> complaint;
+
+  void require(bool holds, std::string key, std::string sentence) {
+    if (!holds && !complaint) complaint = {std::move(key), std::move(sentence)};
+  }
+  void text(const std::string& key, const std::string& value) {
+    require(!value.empty(), key, "must not be empty");
+    try {
+      nlohmann::json(value).dump();
+    } catch (const nlohmann::json::exception&) {
+      require(false, key, "is not UTF-8");
+    }
+  }
+  void count(const std::string& key, std::int64_t value, std::int64_t least, std::int64_t most = kMostCount) {
+    require(value >= least && value <= most, key, fmt::format("takes a whole number from {} to {}, not {}", least, most, value));
+  }
+  void count(const std::string& key, std::optional<std::int64_t> value, std::int64_t least) {
+    if (value) count(key, *value, least);
+  }
+  void number(const std::string& key, double value, double least, double most) {
+    require(value >= least && value <= most, key, fmt::format("takes a number from {} to {}, not {}", least, most, value));
+  }
+  void choice(const std::string& key, std::string_view value, std::span<const std::string_view> possible) {
+    require(std::find(possible.begin(), possible.end(), value) != possible.end(), key,
+            fmt::format("is '{}'; it can be {}", value, fmt::join(possible, ", ")));
+  }
+};
+
+void check_optimizer(const OptimizerRecipe& optimizer, Checker& check) {
+  check.number("optimizer.learning_rate", optimizer.learning_rate, 0, 1e6);
+  check.number("optimizer.momentum", optimizer.momentum, 0, 1);
+  check.number("optimizer.weight_decay", optimizer.weight_decay, 0, 1e6);
+  check.require(!optimizer.nesterov || optimizer.momentum > 0, "optimizer.nesterov",
+                "needs a momentum above 0; set one or say nesterov = false");
+  if (optimizer.clip_norm) {
+    check.require(*optimizer.clip_norm > 0 && std::isfinite(*optimizer.clip_norm), "optimizer.clip_norm",
+                  fmt::format("takes a number above 0, not {}", *optimizer.clip_norm));
+  }
+}
+
+void check_schedule(const ScheduleRecipe& schedule, Checker& check) {
+  check.count("schedule.warmup_steps", schedule.warmup_steps, 0, kMostCount);
+  check.number("schedule.gamma", schedule.gamma, 0, 1);
+  check.number("schedule.final", schedule.final, 0, 1);
+  double before = 0;
+  for (const double milestone : schedule.milestones) {
+    check.require(milestone > before && std::isfinite(milestone), "schedule.milestones", "must be numbers of epochs that rise");
+    before = milestone;
+  }
+  if (schedule.kind == ScheduleRecipe::Kind::step)
+    check.require(!schedule.milestones.empty(), "schedule.milestones", "must name at least one epoch for kind = \"step\"");
+  else
+    check.require(schedule.milestones.empty(), "schedule.milestones", "go only with kind = \"step\"");
+}
+
+std::optional<Complaint> find_complaint(const Recipe& recipe) {
+  Checker check;
+  check.text("model", recipe.model);
+  check.count("classes", recipe.classes, 1);
+  check.count("image_size", recipe.image_size, 1);
+  check.text("data", recipe.data);
+  check.count("batch", recipe.batch, 1);
+  check.count("microbatch", recipe.microbatch, 1);
+  check.require(recipe.microbatch.value_or(1) <= recipe.batch, "microbatch",
+                fmt::format("of {} is more than the batch of {}", recipe.microbatch.value_or(1), recipe.batch));
+  check.count("min_microbatch", recipe.min_microbatch, 1);
+  check.choice("precision", recipe.precision, kPrecisions);
+  if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
+  if (recipe.budget_bytes) check.require(*recipe.budget_bytes > Bytes(0), "budget", "must be more than 0 bytes");
+  check.require(!recipe.allow.empty(), "allow", fmt::format("must name at least one of {}", fmt::join(kRungs, ", ")));
+  for (const std::string& rung : recipe.allow) check.choice("allow", rung, kRungs);
+  check.choice("device", recipe.device, kDevices);
+  check.count("threads", recipe.threads, 0, 4096);
+  check.require(recipe.seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()), "seed",
+                "must be below 2^63");
+  check.count("epochs", recipe.epochs, 1);
+  check.count("steps", recipe.steps, 1);
+  check.require(!recipe.epochs || !recipe.steps, "steps", "cannot stand beside epochs; give one of the two");
+  check.count("eval_every", recipe.eval_every, 1);
+  check.count("snapshot_every", recipe.snapshot_every, 1);
+  check.count("keep", recipe.keep, 1, 1'000'000);
+  for (const std::string& prefix : recipe.freeze) check.text("freeze", prefix);
+  if (recipe.init) check.text("init", *recipe.init);
+  check_optimizer(recipe.optimizer, check);
+  check_schedule(recipe.schedule, check);
+  return check.complaint;
+}
+
+std::string toml_text(const std::string& text) {
+  // A JSON text is a TOML text but for one character, which JSON lets stand as it is.
+  std::string quoted;
+  for (const char c : nlohmann::json(text).dump()) quoted += c == 0x7F ? std::string("\\u007F") : std::string(1, c);
+  return quoted;
+}
+
+std::string toml_texts(const std::vector<std::string>& texts) {
+  std::vector<std::string> quoted;
+  quoted.reserve(texts.size());
+  for (const std::string& text : texts) quoted.push_back(toml_text(text));
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
+
+// The largest unit that says it exactly.
+std::string toml_bytes(Bytes size) {
+  for (const auto& [unit, factor] : {std::pair{"MB", 1'000'000}, std::pair{"KB", 1000}}) {
+    if (size.count() % factor == 0) return fmt::format("\"{}{}\"", size.count() / factor, unit);
+  }
+  return fmt::format("\"{}B\"", size.count());
+}
+
+}  // namespace
+
+Recipe parse_recipe(std::string_view text, std::string_view source) {
+  RecipeTable root(text, std::string(source));
+  Recipe recipe;
+  root.required_text("model", recipe.model);
+  root.count("classes", recipe.classes);
+  root.count("image_size", recipe.image_size);
+  root.text("data", recipe.data);
+  root.flag("augment", recipe.augment);
+  root.count("batch", recipe.batch);
+  root.count("microbatch", recipe.microbatch);
+  root.count("min_microbatch", recipe.min_microbatch);
+  root.text("precision", recipe.precision);
+  root.text("checkpoint", recipe.checkpoint);
+  root.bytes("budget", recipe.budget_bytes);
+  root.texts("allow", recipe.allow);
+  root.text("device", recipe.device);
+  root.count("threads", recipe.threads);
+  root.count("seed", recipe.seed);
+  root.count("epochs", recipe.epochs);
+  root.count("steps", recipe.steps);
+  root.count("eval_every", recipe.eval_every);
+  root.count("snapshot_every", recipe.snapshot_every);
+  root.count("keep", recipe.keep);
+  root.texts("freeze", recipe.freeze);
+  root.text("init", recipe.init);
+
+  RecipeTable optimizer = root.table("optimizer");
+  optimizer.number("learning_rate", recipe.optimizer.learning_rate);
+  optimizer.number("momentum", recipe.optimizer.momentum);
+  optimizer.flag("nesterov", recipe.optimizer.nesterov);
+  optimizer.number("weight_decay", recipe.optimizer.weight_decay);
+  optimizer.number("clip_norm", recipe.optimizer.clip_norm);
+
+  RecipeTable schedule = root.table("schedule");
+  std::string kind(kSchedules[0]);
+  schedule.text("kind", kind);
+  const auto found = std::find(kSchedules.begin(), kSchedules.end(), kind);
+  if (found == kSchedules.end())
+    root.refuse("schedule.kind", fmt::format("is '{}'; it can be {}", kind, fmt::join(kSchedules, ", ")));
+  recipe.schedule.kind = static_cast<ScheduleRecipe::Kind>(found - kSchedules.begin());
+  schedule.count("warmup_steps", recipe.schedule.warmup_steps);
+  schedule.numbers("milestones", recipe.schedule.milestones);
+  schedule.number("gamma", recipe.schedule.gamma);
+  schedule.number("final", recipe.schedule.final);
+
+  for (const RecipeTable* table : {&root, &optimizer, &schedule}) table->refuse_unknown_keys();
+  if (const auto complaint = find_complaint(recipe)) root.refuse(complaint->key, complaint->sentence);
+  return recipe;
+}
+
+Recipe read_recipe(const std::filesystem::path& path) {
+  return parse_recipe(read_text_file(path, kMostRecipeBytes), "'" + path.string() + "'");
+}
+
+void check_recipe(const Recipe& recipe) {
+  if (const auto complaint = find_complaint(recipe)) throw_user_error("{} {}", complaint->key, complaint->sentence);
+}
+
+std::string print_recipe(const Recipe& recipe) {
+  check_recipe(recipe);
+  std::string text;
+  const auto line = [&](std::string_view key, const std::string& value) { text += fmt::format("{} = {}\n", key, value); };
+  const auto number = [&](std::string_view key, auto value) { line(key, fmt::format("{}", value)); };
+  const auto optional_number = [&](std::string_view key, const auto& value) {
+    if (value) number(key, *value);
+  };
+  const auto optional_text = [&](std::string_view key, const std::optional<std::string>& value) {
+    if (value) line(key, toml_text(*value));
+  };
+  line("model", toml_text(recipe.model));
+  optional_number("classes", recipe.classes);
+  optional_number("image_size", recipe.image_size);
+  line("data", toml_text(recipe.data));
+  if (recipe.augment) line("augment", *recipe.augment ? "true" : "false");
+  number("batch", recipe.batch);
+  optional_number("microbatch", recipe.microbatch);
+  optional_number("min_microbatch", recipe.min_microbatch);
+  line("precision", toml_text(recipe.precision));
+  optional_text("checkpoint", recipe.checkpoint);
+  if (recipe.budget_bytes) line("budget", toml_bytes(*recipe.budget_bytes));
+  line("allow", toml_texts(recipe.allow));
+  line("device", toml_text(recipe.device));
+  number("threads", recipe.threads);
+  number("seed", recipe.seed);
+  optional_number("epochs", recipe.epochs);
+  optional_number("steps", recipe.steps);
+  optional_number("eval_every", recipe.eval_every);
+  optional_number("snapshot_every", recipe.snapshot_every);
+  number("keep", recipe.keep);
+  line("freeze", toml_texts(recipe.freeze));
+  optional_text("init", recipe.init);
+
+  text += "\n[optimizer]\n";
+  number("learning_rate", recipe.optimizer.learning_rate);
+  number("momentum", recipe.optimizer.momentum);
+  line("nesterov", recipe.optimizer.nesterov ? "true" : "false");
+  number("weight_decay", recipe.optimizer.weight_decay);
+  optional_number("clip_norm", recipe.optimizer.clip_norm);
+
+  text += "\n[schedule]\n";
+  line("kind", toml_text(std::string(kSchedules[static_cast<std::size_t>(recipe.schedule.kind)])));
+  number("warmup_steps", recipe.schedule.warmup_steps);
+  line("milestones", fmt::format("[{}]", fmt::join(recipe.schedule.milestones, ", ")));
+  number("gamma", recipe.schedule.gamma);
+  number("final", recipe.schedule.final);
+  return text;
+}
+
+}  // namespace snug::train

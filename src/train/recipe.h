@@ -1,0 +1,90 @@
+// A recipe: everything a training run is told, as TOML. What is not told is left to the planner or the model.
+//
+//   model = "wrn-28-2"
+//   data = "cifar10"
+//   batch = 100
+//   budget = "24MB"
+//   epochs = 200
+//
+//   [optimizer]
+//   learning_rate = 0.1
+//
+//   [schedule]
+//   kind = "step"
+//   milestones = [60, 120, 160]
+//   gamma = 0.2
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace snug::train {
+
+struct OptimizerRecipe {
+  double learning_rate = 0.1;
+  double momentum = 0.9;
+  bool nesterov = true;
+  double weight_decay = 5e-4;
+  std::optional<double> clip_norm;
+
+  friend bool operator==(const OptimizerRecipe&, const OptimizerRecipe&) = default;
+};
+
+struct ScheduleRecipe {
+  enum class Kind : std::uint8_t { constant, step, cosine };
+  Kind kind = Kind::constant;
+  std::int64_t warmup_steps = 0;   // the rate rises linearly from 0
+  std::vector<double> milestones;  // epochs, rising; `step`: after each the rate is multiplied by gamma
+  double gamma = 0.1;
+  double final = 0;  // `cosine`: the share of the learning rate that is left at the end
+
+  friend bool operator==(const ScheduleRecipe&, const ScheduleRecipe&) = default;
+};
+
+struct Recipe {
+  std::string model;
+  std::optional<std::int64_t> classes;     // nothing: the data's or the model's own
+  std::optional<std::int64_t> image_size;  // nothing: the data's or the model's own
+  std::string data = "embedded";
+  std::optional<bool> augment;  // mirrored and shifted images; nothing: as the data allows
+  std::int64_t batch = 100;
+  std::optional<std::int64_t> microbatch;  // nothing: the planner's choice
+  std::optional<std::int64_t> min_microbatch;
+  std::string precision = "fp32";
+  std::optional<std::string> checkpoint;  // nothing: the planner's choice
+  std::optional<Bytes> budget_bytes;      // written budget = "24MB"
+  std::vector<std::string> allow = {"exact", "reassociated", "microbatch"};
+  std::string device = "cpu";
+  std::int64_t threads = 0;            // 0: all cores
+  std::uint64_t seed = 0;              // below 2^63: TOML's whole numbers end there
+  std::optional<std::int64_t> epochs;  // one of the two, or neither: one epoch
+  std::optional<std::int64_t> steps;
+  std::optional<std::int64_t> eval_every;      // steps; nothing: after every epoch
+  std::optional<std::int64_t> snapshot_every;  // steps; nothing: after every epoch
+  std::int64_t keep = 2;                       // newest snapshots kept beside the best
+  std::vector<std::string> freeze;             // prefixes of parameter names
+  std::optional<std::string> init;             // weights to begin with
+  OptimizerRecipe optimizer;
+  ScheduleRecipe schedule;
+
+  friend bool operator==(const Recipe&, const Recipe&) = default;
+};
+
+// UserError with one sentence, naming `source` and the line, when the text is no recipe: an unknown key (with the nearest known
+// one), a wrong type, a number out of range.
+Recipe parse_recipe(std::string_view text, std::string_view source = "recipe");
+Recipe read_recipe(const std::filesystem::path& path);
+
+// What parse_recipe also asks of a recipe that comes from flags: ranges, and what does not go together.
+void check_recipe(const Recipe& recipe);
+
+// Canonical TOML: every value that is set, in a fixed order. parse_recipe(print_recipe(r)) == r.
+std::string print_recipe(const Recipe& recipe);
+
+}  // namespace snug::train

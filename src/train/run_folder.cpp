@@ -1,0 +1,139 @@
+#include "train/run_folder.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <fstream>
+#include <sys/file.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "train/plan_file.h"
+
+namespace snug::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kRecipe = "recipe.toml";
+constexpr const char* kPlan = "plan.txt";
+constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char* kLog = "log.txt";
+constexpr const char* kSnapshots = "snapshots";
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw_user_error("folder '{}' cannot be made: {}", path.string(), error.message());
+}
+
+// Held as long as the handle is open, and gone with the process: a run that was killed leaves no stale lock.
+FileHandle take_lock(const fs::path& folder) {
+  const fs::path path = folder / "lock";
+  FileHandle lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!lock.open()) throw_user_error("folder '{}' cannot be written to: {}", folder.string(), std::strerror(errno));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK)
+      throw_user_error("another process is writing to run folder '{}'; wait for it, or choose another folder", folder.string());
+    throw_user_error("run folder '{}' cannot be locked: {}", folder.string(), std::strerror(errno));
+  }
+  return lock;
+}
+
+bool holds_run(const fs::path& folder) {
+  return fs::exists(folder / kRecipe) || fs::exists(folder / kMetrics) || fs::exists(folder / kSnapshots);
+}
+
+// What a killed process left half written.
+void remove_temporaries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> stale;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (is_temporary_name(entry->path().filename().string())) stale.push_back(entry->path());
+  }
+  for (const fs::path& path : stale) fs::remove(path, error);
+}
+
+// The step of a metrics line; nothing when the line is damaged.
+std::optional<std::uint64_t> step_of_line(const std::string& line) {
+  const nlohmann::json json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const auto step = json.find("step");
+  if (step == json.end() || !step->is_number_unsigned()) return std::nullopt;
+  return step->get<std::uint64_t>();
+}
+
+}  // namespace
+
+std::string to_json(const MetricsLine& line) {
+  nlohmann::ordered_json json;
+  json["step"] = line.step;
+  json["epoch"] = line.epoch;
+  const auto add = [&](const char* key, const auto& value) {
+    if (value) json[key] = *value;
+  };
+  add("loss", line.loss);
+  add("accuracy", line.accuracy);
+  add("learning_rate", line.learning_rate);
+  add("images_per_second", line.images_per_second);
+  add("measured_peak_bytes", line.measured_peak_bytes);
+  add("test_loss", line.test_loss);
+  add("test_accuracy", line.test_accuracy);
+  return json.dump();
+}
+
+RunFolder::RunFolder(fs::path path, FileHandle lock)
+    : path_(std::move(path)), lock_(std::move(lock)), metrics_(path_ / kMetrics), log_(path_ / kLog) {
+  make_folder(path_ / kSnapshots);
+}
+
+RunFolder RunFolder::create(const fs::path& path, const Recipe& recipe) {
+  const std::string text = print_recipe(recipe);
+  make_folder(path);
+  FileHandle lock = take_lock(path);
+  if (holds_run(path)) throw_user_error("folder '{}' holds a run already; resume it, or choose another folder", path.string());
+  write_text_file(path / kRecipe, text);
+  return {path, std::move(lock)};
+}
+
+RunFolder RunFolder::resume(const fs::path& path) {
+  if (!fs::exists(path / kRecipe)) throw_user_error("folder '{}' holds no run to resume", path.string());
+  FileHandle lock = take_lock(path);
+  remove_temporaries(path);
+  remove_temporaries(path / kSnapshots);
+  return {path, std::move(lock)};
+}
+
+Recipe RunFolder::recipe() const { return read_recipe(path_ / kRecipe); }
+
+void RunFolder::write_plan(const Plan& plan) { write_text_file(path_ / kPlan, print_plan(plan)); }
+
+void RunFolder::rewind(std::uint64_t step) {
+  std::ifstream lines(path_ / kMetrics);
+  AtomicFile kept(path_ / kMetrics);
+  for (std::string line; std::getline(lines, line);) {
+    const auto line_step = step_of_line(line);
+    if (!line_step || *line_step > step) continue;
+    line += '\n';
+    kept.write(std::as_bytes(std::span(line)));
+  }
+  kept.commit();
+  metrics_ = AppendFile(path_ / kMetrics);  // the old one went with the rename
+  set_later_snapshots_aside(path_, step);
+}
+
+void RunFolder::add_metrics(const MetricsLine& line) { metrics_.append_line(to_json(line)); }
+
+void RunFolder::log(std::string_view line) { log_.append_line(line); }
+
+fs::path RunFolder::save_snapshot(const Session& session, const Progress& progress, std::size_t keep) {
+  fs::path path = snapshot_path(path_, session.step());
+  train::save_snapshot(path, session, progress);
+  prune_snapshots(path_, keep, progress.best_metric ? std::optional(progress.best_step) : std::nullopt);
+  return path;
+}
+
+}  // namespace snug::train

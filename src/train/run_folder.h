@@ -1,0 +1,69 @@
+// The folder of a run:
+//
+//   recipe.toml      what the run was told
+//   plan.txt         the program and where every byte lies
+//   metrics.jsonl    one JSON object a line
+//   log.txt          what was said while it ran
+//   snapshots/       step_000001200.safetensors, ...
+//   lock             held while a process writes here
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "plan/plan.h"
+#include "train/file_io.h"
+#include "train/recipe.h"
+#include "train/snapshot.h"
+
+namespace snug::train {
+
+// One line of metrics.jsonl.
+struct MetricsLine {
+  std::uint64_t step = 0;
+  double epoch = 0;
+  std::optional<double> loss;      // mean over the training examples since the last line
+  std::optional<double> accuracy;  // share of them, 0 to 1
+  std::optional<double> learning_rate;
+  std::optional<double> images_per_second;
+  std::optional<std::int64_t> measured_peak_bytes;
+  std::optional<double> test_loss;
+  std::optional<double> test_accuracy;
+};
+
+// A number that JSON does not have (NaN, infinity) is written as null.
+std::string to_json(const MetricsLine& line);
+
+class RunFolder {
+ public:
+  // A new run. UserError when the folder holds one already or another process writes to it.
+  static RunFolder create(const std::filesystem::path& path, const Recipe& recipe);
+  // A run that goes on. UserError when there is none or another process writes to it.
+  static RunFolder resume(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  Recipe recipe() const;  // as it stands in recipe.toml
+
+  void write_plan(const Plan& plan);
+  // Before a run goes on from `step`: cuts the metrics to the lines up to it and sets later snapshots, which are damaged, aside
+  // (*.damaged). What came after will be made again.
+  void rewind(std::uint64_t step);
+  void add_metrics(const MetricsLine& line);
+  void log(std::string_view line);
+
+  // Saves after the session's step, then removes what `keep` and the best no longer need.
+  std::filesystem::path save_snapshot(const Session& session, const Progress& progress, std::size_t keep);
+  FoundSnapshot find_latest_good() const { return train::find_latest_good(path_); }
+
+ private:
+  RunFolder(std::filesystem::path path, FileHandle lock);
+
+  std::filesystem::path path_;
+  FileHandle lock_;  // the kernel lets go of it when the process ends, however it ends
+  AppendFile metrics_;
+  AppendFile log_;
+};
+
+}  // namespace snug::train

@@ -1,0 +1,257 @@
+#include "train/snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "train/plan_file.h"
+#include "train/weights_tensors.h"
+
+namespace snug::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kChecksum = "snug.checksum";
+constexpr std::string_view kExtra = "snug.extra.";
+// Gradients are zero between steps, inputs are staged anew, scalars follow from the counters.
+constexpr std::array kSavedRoles{Role::parameter, Role::optimizer, Role::statistic};
+constexpr std::size_t kChecksumBytes = sizeof(std::uint64_t);
+
+bool is_checksum(std::string_view name) { return name == kChecksum; }
+
+// The metadata of one snapshot, and how its texts become numbers.
+class Metadata {
+ public:
+  Metadata(const std::map<std::string, std::string>& entries, std::string source)
+      : entries_(entries), source_(std::move(source)) {}
+
+  const std::string* find(const std::string& key) const {
+    const auto found = entries_.find(key);
+    return found == entries_.end() ? nullptr : &found->second;
+  }
+
+  const std::string& text(const std::string& key) const {
+    const std::string* value = find(key);
+    if (value == nullptr) throw_user_error("{} is no snapshot: it has no '{}'", source_, key);
+    return *value;
+  }
+
+  template <typename T>
+  T number(const std::string& key) const {
+    const std::string& value = text(key);
+    T result{};
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
+    if (error != std::errc() || end != value.data() + value.size())
+      throw_user_error("{}: '{}' is {}, not a number", source_, key, in_quotes(value));
+    return result;
+  }
+
+ private:
+  const std::map<std::string, std::string>& entries_;
+  std::string source_;
+};
+
+std::map<std::string, std::string> metadata_of(const Session& session, const Progress& progress) {
+  const Session::Counters counters = session.counters();
+  // A double's shortest text reads back as the same double.
+  std::map<std::string, std::string> entries{{"snug.format", fmt::format("{}", kSnapshotFormat)},
+                                             {"snug.model", session.plan().program.name},
+                                             {"snug.seed", fmt::format("{}", counters.seed)},
+                                             {"snug.step", fmt::format("{}", counters.step)},
+                                             {"snug.learning_rate", fmt::format("{}", counters.learning_rate)},
+                                             {"snug.loss_scale", fmt::format("{}", counters.loss_scale)},
+                                             {"snug.epoch", fmt::format("{}", progress.epoch)},
+                                             {"snug.position", fmt::format("{}", progress.position)},
+                                             {"snug.best_step", fmt::format("{}", progress.best_step)},
+                                             {"snug.recipe", progress.recipe},
+                                             {"snug.plan", print_plan(session.plan())}};
+  if (progress.best_metric) entries["snug.best_metric"] = fmt::format("{}", *progress.best_metric);
+  for (const auto& [key, value] : progress.extras) entries[std::string(kExtra) + key] = value;
+  return entries;
+}
+
+// UserError unless the last tensor is the checksum of everything before it.
+void verify_checksum(const SafetensorsReader& reader, const std::string& source) {
+  const auto& tensors = reader.header().tensors;
+  if (tensors.empty() || tensors.back().name != kChecksum || tensors.back().bytes != kChecksumBytes)
+    throw_user_error("{} is no snapshot: it does not end with '{}'", source, kChecksum);
+  Crc64 checksum;
+  std::vector<std::byte> buffer(std::size_t{1} << 20U);
+  for (std::uint64_t at = 0; at < tensors.back().begin;) {
+    const auto piece =
+        std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), tensors.back().begin - at)));
+    reader.file().read_at(at, piece);
+    checksum.update(piece);
+    at += piece.size();
+  }
+  std::array<std::byte, kChecksumBytes> stored{};
+  reader.read(tensors.back(), stored);
+  if (std::bit_cast<std::uint64_t>(stored) != checksum.value())
+    throw_user_error("{} is damaged: its checksum is not that of its contents; use an earlier snapshot", source);
+}
+
+SnapshotInfo verified_info(const SafetensorsReader& reader) {
+  const std::string source = "'" + reader.file().path().string() + "'";
+  const Metadata metadata(reader.header().metadata, source);
+  metadata.text("snug.format");
+  verify_checksum(reader, source);
+  SnapshotInfo info{.path = reader.file().path(), .format = metadata.number<int>("snug.format")};
+  if (info.format != kSnapshotFormat)
+    throw_user_error("{} has snapshot format {}; this Snug reads format {}", source, info.format, kSnapshotFormat);
+  info.model = metadata.text("snug.model");
+  info.counters = {.seed = metadata.number<std::uint64_t>("snug.seed"),
+                   .step = metadata.number<std::uint64_t>("snug.step"),
+                   .learning_rate = metadata.number<double>("snug.learning_rate"),
+                   .loss_scale = metadata.number<double>("snug.loss_scale")};
+  info.progress = {.epoch = metadata.number<std::uint64_t>("snug.epoch"),
+                   .position = metadata.number<std::uint64_t>("snug.position"),
+                   .best_step = metadata.number<std::uint64_t>("snug.best_step"),
+                   .recipe = metadata.text("snug.recipe")};
+  if (metadata.find("snug.best_metric") != nullptr) info.progress.best_metric = metadata.number<double>("snug.best_metric");
+  for (const auto& [key, value] : reader.header().metadata) {
+    if (key.starts_with(kExtra)) info.progress.extras[key.substr(kExtra.size())] = value;
+  }
+  info.plan = metadata.text("snug.plan");
+  info.tensors = reader.header().tensors;
+  info.tensors.pop_back();  // the checksum
+  return info;
+}
+
+// The step of a snapshot's name, if it is one.
+std::optional<std::uint64_t> step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  constexpr std::string_view kBefore = "step_";
+  constexpr std::string_view kBehind = ".safetensors";
+  if (!name.starts_with(kBefore) || !name.ends_with(kBehind) || name.size() <= kBefore.size() + kBehind.size())
+    return std::nullopt;
+  std::uint64_t step = 0;
+  const char* last = name.data() + name.size() - kBehind.size();
+  const auto [end, error] = std::from_chars(name.data() + kBefore.size(), last, step);
+  if (error != std::errc() || end != last) return std::nullopt;
+  return step;
+}
+
+struct NumberedFile {
+  std::uint64_t step = 0;
+  fs::path path;
+};
+
+// Newest first. A folder that is not there holds none.
+std::vector<NumberedFile> snapshots_of(const fs::path& run_folder) {
+  std::vector<NumberedFile> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(run_folder / "snapshots", error), end; !error && entry != end; entry.increment(error)) {
+    if (const auto step = step_of(entry->path())) files.push_back({*step, entry->path()});
+  }
+  std::sort(files.begin(), files.end(), [](const NumberedFile& a, const NumberedFile& b) { return a.step > b.step; });
+  return files;
+}
+
+}  // namespace
+
+void save_snapshot(const fs::path& path, const Session& session, const Progress& progress) {
+  const Program& program = session.plan().program;
+  const std::vector<StateId> states = states_of(program, kSavedRoles);
+  std::vector<TensorInfo> tensors;
+  tensors.reserve(states.size() + 1);
+  for (const StateId id : states) {
+    tensors.push_back(tensor_of(program.state(id)));
+    if (is_checksum(tensors.back().name)) throw_user_error("a state cannot be called '{}' in a snapshot", kChecksum);
+  }
+  tensors.push_back({.name = std::string(kChecksum), .dtype = TensorDType::u8, .shape = {kChecksumBytes}});
+
+  AtomicFile file(path);
+  Crc64 checksum;
+  const auto write = [&](std::span<const std::byte> bytes) {
+    checksum.update(bytes);
+    file.write(bytes);
+  };
+  const std::string header = make_safetensors_header(tensors, metadata_of(session, progress));
+  write(std::as_bytes(std::span(header)));
+  std::vector<std::byte> bytes;
+  for (const StateId id : states) {
+    bytes.resize(session.logical_bytes(id));
+    session.read_logical(id, bytes);
+    write(bytes);
+  }
+  const std::uint64_t value = checksum.value();
+  file.write(std::as_bytes(std::span(&value, 1)));
+  file.commit();
+}
+
+Progress load_snapshot(const fs::path& path, Session& session) {
+  const SafetensorsReader reader(path);
+  const SnapshotInfo info = verified_info(reader);
+  const Program& program = session.plan().program;
+  const std::string source = "'" + path.string() + "'";
+  const std::vector<StateId> states = states_of(program, kSavedRoles);
+  const TensorMatch match = match_tensors(program, states, reader.header(), is_checksum, source);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const TensorDType wanted = tensor_of(program.state(states[i])).dtype;
+    if (match.tensors[i]->dtype != wanted) {
+      throw_user_error("{} has {} as {}, but the session stores {}; use the snapshot's precision, or export its weights", source,
+                       in_quotes(match.tensors[i]->name), name_of(match.tensors[i]->dtype), name_of(wanted));
+    }
+  }
+  session.restore(info.counters);  // refuses before anything has changed
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    bytes.resize(session.logical_bytes(states[i]));
+    reader.read(*match.tensors[i], bytes);
+    session.write_logical(states[i], bytes);
+  }
+  return info.progress;
+}
+
+SnapshotInfo inspect_snapshot(const fs::path& path) { return verified_info(SafetensorsReader(path)); }
+
+Plan plan_of(const SnapshotInfo& info, const Backend& backend) {
+  Plan plan = parse_plan(info.plan);
+  check_kernels(plan, backend);
+  return plan;
+}
+
+fs::path snapshot_path(const fs::path& run_folder, std::uint64_t step) {
+  return run_folder / "snapshots" / fmt::format("step_{:09}.safetensors", step);
+}
+
+FoundSnapshot find_latest_good(const fs::path& run_folder) {
+  FoundSnapshot found;
+  for (const NumberedFile& file : snapshots_of(run_folder)) {
+    try {
+      found.snapshot = inspect_snapshot(file.path);
+      break;
+    } catch (const UserError& error) {
+      found.warnings.emplace_back(error.what());
+    }
+  }
+  return found;
+}
+
+void prune_snapshots(const fs::path& run_folder, std::size_t keep, std::optional<std::uint64_t> best_step) {
+  std::size_t kept = 0;
+  for (const NumberedFile& file : snapshots_of(run_folder)) {
+    if (kept++ < std::max<std::size_t>(keep, 1) || file.step == best_step) continue;
+    std::error_code ignored;  // one too many does no harm
+    fs::remove(file.path, ignored);
+  }
+}
+
+void set_later_snapshots_aside(const fs::path& run_folder, std::uint64_t step) {
+  for (const NumberedFile& file : snapshots_of(run_folder)) {
+    if (file.step <= step) continue;
+    fs::path aside = file.path;
+    aside += ".damaged";
+    std::error_code error;
+    fs::rename(file.path, aside, error);
+    if (error) throw_user_error("'{}' cannot be renamed: {}", file.path.string(), error.message());
+  }
+}
+
+}  // namespace snug::train

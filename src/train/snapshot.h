@@ -1,0 +1,75 @@
+// Snapshots: everything a run needs to go on bit-exactly, in one file. A snapshot is a safetensors file whose metadata carries
+// the counters, the recipe and the plan, and whose last tensor is a checksum over every byte before it. It is written under a
+// temporary name and renamed, so a name always stands for a whole file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/kernel.h"
+#include "plan/plan.h"
+#include "train/safetensors.h"
+#include "train/session.h"
+
+namespace snug::train {
+
+inline constexpr int kSnapshotFormat = 1;
+
+// Where a run stands, beside what the session knows itself.
+struct Progress {
+  std::uint64_t epoch = 0;            // whole epochs behind it
+  std::uint64_t position = 0;         // examples of the current epoch behind it
+  std::optional<double> best_metric;  // the best evaluation so far, and the step it was made after
+  std::uint64_t best_step = 0;
+  std::string recipe;                         // canonical TOML
+  std::map<std::string, std::string> extras;  // what a loop wants back as it is; names without meaning here
+
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
+struct SnapshotInfo {
+  std::filesystem::path path;
+  int format = 0;
+  std::string model;
+  Session::Counters counters;
+  Progress progress;
+  std::string plan;  // as plan_file.h has it
+  std::vector<TensorInfo> tensors;
+};
+
+// Parameters, optimizer state and running statistics, in logical order and their own types, and all of the above. Takes memory
+// for one tensor. UserError, with the old file intact, when it cannot be written.
+void save_snapshot(const std::filesystem::path& path, const Session& session, const Progress& progress);
+
+// Verifies the whole file, then restores states and counters. On UserError about what is in it the session is as it was; only a
+// disk that fails between the two readings leaves it half restored.
+Progress load_snapshot(const std::filesystem::path& path, Session& session);
+
+// Verifies the whole file and says what is in it.
+SnapshotInfo inspect_snapshot(const std::filesystem::path& path);
+
+// The plan the run was made with, byte for byte. UserError when it does not hold together or `backend` cannot run it.
+Plan plan_of(const SnapshotInfo& info, const Backend& backend);
+
+// snapshots/step_000001200.safetensors
+std::filesystem::path snapshot_path(const std::filesystem::path& run_folder, std::uint64_t step);
+
+struct FoundSnapshot {
+  std::optional<SnapshotInfo> snapshot;
+  std::vector<std::string> warnings;  // one sentence for each damaged file that was passed over
+};
+// The newest whole snapshot of a run folder.
+FoundSnapshot find_latest_good(const std::filesystem::path& run_folder);
+
+// Removes all but the newest `keep` snapshots of a run folder and the one after `best_step`; at least the newest stays.
+void prune_snapshots(const std::filesystem::path& run_folder, std::size_t keep, std::optional<std::uint64_t> best_step);
+
+// Gives the snapshots after `step` names that nothing takes for a snapshot (*.damaged): a run that goes on from `step` passed
+// over them, and as the newest they would keep its own from staying.
+void set_later_snapshots_aside(const std::filesystem::path& run_folder, std::uint64_t step);
+
+}  // namespace snug::train

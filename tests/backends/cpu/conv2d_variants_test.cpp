@@ -1,0 +1,241 @@
+// A convolution's gradients by every kernel that makes them: they may sum in another order, but not much else, and what needs
+// less workspace must get by with it.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/cpu.h"
+#include "backends/reference/support.h"
+#include "ops/conv2d.h"
+#include "ops/ops.h"
+
+namespace snug::backends {
+namespace {
+
+struct Shapes {
+  Shape input, weight;
+  std::int64_t stride = 1, padding = 1;
+};
+
+const std::vector<Shapes>& all_shapes() {
+  static const std::vector<Shapes> shapes{{.input = {5, 32, 9, 7}, .weight = {64, 32, 3, 3}},
+                                          {.input = {3, 128, 4, 4}, .weight = {128, 128, 3, 3}},
+                                          {.input = {7, 64, 8, 8}, .weight = {128, 64, 3, 3}, .stride = 2},
+                                          {.input = {2, 128, 5, 5}, .weight = {256, 128, 1, 1}, .padding = 0},
+                                          {.input = {4, 256, 6, 6}, .weight = {128, 256, 1, 1}, .stride = 2, .padding = 0},
+                                          {.input = {23, 32, 16, 16}, .weight = {32, 32, 3, 3}}};
+  return shapes;
+}
+
+// One product of a convolution whose weights lie as the backend likes them best.
+class Products {
+ public:
+  Products(const Shapes& shapes, int threads) : threads_(threads), backend_(cpu_backend(threads)) {
+    attributes_ = {{"stride", Integers{shapes.stride, shapes.stride}},
+                   {"padding", Integers{shapes.padding, shapes.padding}},
+                   {"dilation", Integers{1, 1}},
+                   {"groups", std::int64_t{1}}};
+    x_ = {.dtype = DType::f32, .shape = shapes.input, .layout = Layout::channels_last()};
+    plain_weight_ = {.dtype = DType::f32, .shape = shapes.weight};
+    const std::vector<Type> inputs{x_, plain_weight_};
+    const std::vector<Type> outputs = infer_types(ops::conv2d, {inputs, attributes_});
+    dy_ = outputs[0];
+    weight_ = plain_weight_;
+    const auto layout = backend_.preferred_weight_layout(
+        {.op = ops::conv2d, .attributes = attributes_, .inputs = inputs, .outputs = outputs, .threads = threads});
+    if (layout) weight_.layout = *layout;
+  }
+  bool has_own_layout() const { return weight_ != plain_weight_; }
+
+  Attributes for_input() const {
+    Attributes attributes = attributes_;
+    attributes.set("input_shape", Integers(x_.shape.dims().begin(), x_.shape.dims().end()));
+    return attributes;
+  }
+  Attributes for_weight() const {
+    Attributes attributes = attributes_;
+    attributes.set("kernel", Integers{weight_.shape[2], weight_.shape[3]});
+    return attributes;
+  }
+
+  struct Outcome {
+    Bytes workspace;
+    std::string_view numerics;
+    std::vector<double> values;  // in logical order
+  };
+
+  // Nothing when the kernel refuses. `sum`: what the weight gradient is added to, in logical order.
+  std::optional<Outcome> grad_input(const KernelDef& kernel) {
+    return run(kernel, ops::conv2d_grad_input, {dy(), opaque(weights())}, x_, for_input());
+  }
+  std::optional<Outcome> grad_weight(const KernelDef& kernel, const Tensor* sum = nullptr) {
+    Attributes attributes = for_weight();
+    std::vector<Tensor> inputs{dy(), x()};
+    if (sum != nullptr) {
+      attributes.set(kAccumulate, std::int64_t{1});
+      inputs.push_back(opaque(*sum));
+    }
+    return run(kernel, ops::conv2d_grad_weight, std::move(inputs), weight_, attributes);
+  }
+
+  std::vector<double> expected_grad_input() const {
+    return backends::run(ops::conv2d_grad_input, {dy(), weights()}, for_input())[0].logical();
+  }
+  std::vector<double> expected_grad_weight() const {
+    return backends::run(ops::conv2d_grad_weight, {dy(), x()}, for_weight())[0].logical();
+  }
+  Tensor sum() const { return Tensor::random(plain_weight_, 9); }
+
+ private:
+  Tensor x() const { return Tensor::random(x_, 1); }
+  Tensor dy() const { return Tensor::random(dy_, 2); }
+  Tensor weights() const { return Tensor::random(plain_weight_, 3); }
+
+  Tensor opaque(const Tensor& plain) const {
+    Tensor result(weight_);
+    backend_.relayout(plain.type(), plain.data(), weight_, result.data());
+    return result;
+  }
+
+  std::optional<Outcome> run(const KernelDef& kernel, const OpDef& op, std::vector<Tensor> inputs, const Type& output,
+                             const Attributes& attributes) {
+    std::vector<Type> input_types;
+    std::vector<Operand> operands;
+    for (Tensor& input : inputs) {
+      input_types.push_back(input.type());
+      operands.push_back(input.operand());
+    }
+    const std::vector<Type> output_types{output};
+    const KernelMatch match =
+        kernel.match({.op = op, .attributes = attributes, .inputs = input_types, .outputs = output_types, .threads = threads_});
+    const auto* accept = std::get_if<Accept>(&match);
+    if (accept == nullptr) return std::nullopt;
+    Tensor result(output);
+    Tensor workspace({.dtype = DType::u8, .shape = {std::max<std::int64_t>(accept->workspace.count(), 1)}});
+    const std::vector<Tensor> before = inputs;
+    std::vector<Operand> outputs{result.operand()};
+    kernel
+        .bind({.attributes = attributes,
+               .inputs = operands,
+               .outputs = outputs,
+               .workspace = {workspace.data(), static_cast<std::size_t>(accept->workspace.count())},
+               .threads = threads_})
+        ->run();
+    EXPECT_TRUE(result.guards_intact() && workspace.guards_intact()) << kernel.name;
+    for (std::size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].same_bytes(before[i])) << kernel.name << " input " << i;
+    if (output.layout.kind != Layout::Kind::opaque) return Outcome{accept->workspace, accept->numerics, result.logical()};
+    Tensor plain(plain_weight_);
+    backend_.relayout(output, result.data(), plain_weight_, plain.data());
+    return Outcome{accept->workspace, accept->numerics, plain.logical()};
+  }
+
+  int threads_;
+  Backend backend_;
+  Attributes attributes_;
+  Type x_, dy_, plain_weight_, weight_;
+};
+
+std::vector<const KernelDef*> kernels_for(std::string_view op) {
+  std::vector<const KernelDef*> kernels;
+  for (const KernelDef* kernel : cpu_backend(1).kernels) {
+    if (kernel->op == op) kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected, std::string_view kernel) {
+  ASSERT_EQ(got.size(), expected.size());
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 2e-6 * largest) << kernel << ", element " << i;
+}
+
+TEST(CpuConvolutionVariants, AllGiveTheGradients) {
+  std::set<std::string_view> ran;
+  for (const Shapes& shapes : all_shapes()) {
+    for (const int threads : {1, 2}) {
+      Products products(shapes, threads);
+      if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
+      for (const KernelDef* kernel : kernels_for("conv2d_grad_input")) {
+        const auto outcome = products.grad_input(*kernel);
+        if (!outcome) continue;
+        ran.insert(kernel->name);
+        expect_near(outcome->values, products.expected_grad_input(), kernel->name);
+      }
+      for (const KernelDef* kernel : kernels_for("conv2d_grad_weight")) {
+        const auto outcome = products.grad_weight(*kernel);
+        if (!outcome) continue;
+        ran.insert(kernel->name);
+        expect_near(outcome->values, products.expected_grad_weight(), kernel->name);
+      }
+    }
+  }
+  for (const char* kernel :
+       {"onednn_conv2d_grad_input", "onednn_conv2d_grad_input_quarters", "onednn_conv2d_grad_input_blocks",
+        "onednn_conv2d_grad_weight", "onednn_conv2d_grad_weight_quarters", "onednn_conv2d_grad_weight_blocks"})
+    EXPECT_TRUE(ran.contains(kernel)) << kernel << " never ran";
+}
+
+TEST(CpuConvolutionVariants, ASumIsAddedToAfterRounding) {
+  for (const Shapes& shapes : all_shapes()) {
+    Products products(shapes, 2);
+    if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
+    const Tensor sum = products.sum();
+    for (const KernelDef* kernel : kernels_for("conv2d_grad_weight")) {
+      const auto alone = products.grad_weight(*kernel);
+      const auto added = products.grad_weight(*kernel, &sum);
+      ASSERT_EQ(alone.has_value(), added.has_value()) << kernel->name;
+      if (!alone) continue;
+      for (std::int64_t i = 0; i < sum.elements(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        ASSERT_EQ(added->values[at], static_cast<float>(sum[i]) + static_cast<float>(alone->values[at])) << kernel->name;
+      }
+    }
+  }
+}
+
+TEST(CpuConvolutionVariants, ClassesOfNumericsDoNotPromiseTooMuch) {
+  for (const Shapes& shapes : all_shapes()) {
+    for (const char* op : {"conv2d_grad_input", "conv2d_grad_weight"}) {
+      Products products(shapes, 2);
+      if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
+      std::map<std::string_view, std::vector<double>> by_class;
+      for (const KernelDef* kernel : kernels_for(op)) {
+        const auto outcome =
+            op == std::string_view("conv2d_grad_input") ? products.grad_input(*kernel) : products.grad_weight(*kernel);
+        if (!outcome) continue;
+        const auto [entry, is_new] = by_class.try_emplace(outcome->numerics, outcome->values);
+        if (!is_new) {
+          EXPECT_EQ(entry->second, outcome->values) << kernel->name;
+        }
+      }
+    }
+  }
+}
+
+// 128 x 128 weights are the largest of WRN-28-2, and with them its workspace.
+TEST(CpuConvolutionVariants, SlicesNeedAFractionOfTheWorkspace) {
+  Products products({.input = {10, 128, 8, 8}, .weight = {128, 128, 3, 3}}, 2);
+  if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
+  const Tensor sum = products.sum();
+  std::vector<std::int64_t> for_input, for_weight;
+  for (const KernelDef* kernel : kernels_for("conv2d_grad_input")) {
+    if (const auto outcome = products.grad_input(*kernel)) for_input.push_back(outcome->workspace.count());
+  }
+  for (const KernelDef* kernel : kernels_for("conv2d_grad_weight")) {
+    if (const auto outcome = products.grad_weight(*kernel, &sum)) for_weight.push_back(outcome->workspace.count());
+  }
+  ASSERT_EQ(for_input.size(), 3U);
+  ASSERT_EQ(for_weight.size(), 3U);
+  for (const auto& workspaces : {for_input, for_weight}) {
+    EXPECT_LT(workspaces[1], workspaces[0]) << "quarters against the whole";
+    EXPECT_LT(2 * workspaces[2], workspaces[0]) << "blocks against the whole";
+    EXPECT_LT(workspaces[2], workspaces[1]) << "blocks against quarters";
+  }
+}
+
+}  // namespace
+}  // namespace snug::backends

@@ -1,0 +1,102 @@
+// Kernels that promise the reference's own bits, not merely close numbers: what is drawn or looked up must not depend on who does
+// it, nor on how many threads share the work.
+#include <gtest/gtest.h>
+
+#include "backends/cpu/cpu.h"
+#include "backends/reference/support.h"
+#include "ops/ops.h"
+
+namespace snug::backends {
+namespace {
+
+// The op by the CPU backend; the kernel that ran must be called so.
+Tensor run_on_cpu(std::string_view kernel_name, const OpDef& op, std::vector<Tensor> inputs, const Attributes& attributes,
+                  int threads) {
+  std::vector<Type> types;
+  std::vector<Operand> operands;
+  for (Tensor& input : inputs) {
+    types.push_back(input.type());
+    operands.push_back(input.operand());
+  }
+  const std::vector<Type> output_types = infer_types(op, {types, attributes});
+  const Backend backend = cpu_backend(threads);
+  Accept accept;
+  const KernelDef* kernel =
+      backend.choose({.op = op, .attributes = attributes, .inputs = types, .outputs = output_types, .threads = threads}, accept);
+  EXPECT_EQ(kernel->name, kernel_name);
+  Tensor output(output_types[0]);
+  std::vector<Operand> outputs{output.operand()};
+  std::vector<std::byte> workspace(static_cast<std::size_t>(accept.workspace.count()));
+  kernel->bind({.attributes = attributes, .inputs = operands, .outputs = outputs, .workspace = workspace, .threads = threads})
+      ->run();
+  EXPECT_TRUE(output.guards_intact());
+  return output;
+}
+
+Tensor images(Shape shape, std::uint64_t seed) {
+  Tensor bytes = Tensor::random({.dtype = DType::u8, .shape = shape, .layout = Layout::channels_last()}, seed, 0, 256);
+  return bytes;
+}
+
+TEST(CpuImageInput, GivesTheReferencesPixelsToTheBit) {
+  for (const Shape& shape : {Shape{7, 3, 32, 32}, Shape{3, 1, 5, 9}, Shape{2, 3, 17, 16}}) {
+    for (const std::int64_t augment : {0, 1}) {
+      for (const std::uint64_t step : {0U, 7U}) {
+        const auto channels = static_cast<std::size_t>(shape[1]);
+        const Attributes attributes{{"mean", std::vector<double>(channels, 125.31)},
+                                    {"std", std::vector<double>(channels, 62.99)},
+                                    {"augment", augment},
+                                    {"padding", std::int64_t{4}},
+                                    {"bits", std::int64_t{32}}};
+        const std::vector<Tensor> inputs{images(shape, step), Tensor::scalars({.seed = 3, .step = step, .first_example = 90})};
+        const Tensor expected = run(ops::image_input, inputs, attributes)[0];
+        for (const int threads : {1, 2, 5})
+          EXPECT_TRUE(run_on_cpu("table_image_input", ops::image_input, inputs, attributes, threads).same_bytes(expected));
+      }
+    }
+  }
+}
+
+TEST(CpuDropout, DropsAndScalesWhatTheReferenceDoesToTheBit) {
+  for (const Shape& shape : {Shape{3, 4096}, Shape{7, 13}, Shape{1, 1}, Shape{5, 777}}) {
+    for (const double probability : {0.0, 0.1, 0.5, 1.0 - 0x1p-40}) {
+      // The last counts its blocks across a carry from the lower to the upper word of their number.
+      for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{3}, (std::uint64_t{1} << 34U) / 4096 - 1}) {
+        const Attributes attributes{{"probability", probability}, {"key", std::int64_t{5}}};
+        const std::vector<Tensor> inputs{Tensor::random({.dtype = DType::f32, .shape = shape}, 1),
+                                         Tensor::scalars({.seed = 0x123456789ABCDEF, .step = 4, .first_example = first})};
+        const Tensor expected = run(ops::dropout, inputs, attributes)[0];
+        for (const int threads : {1, 2, 3})
+          EXPECT_TRUE(run_on_cpu("simd_dropout", ops::dropout, inputs, attributes, threads).same_bytes(expected))
+              << to_string(shape) << " " << probability << " " << first;
+      }
+    }
+  }
+}
+
+TEST(CpuBits, AreTheReferencesToTheBit) {
+  for (const Shape& shape : {Shape{3, 5, 7, 9}, Shape{2, 32, 16, 16}, Shape{1, 1, 1, 1}, Shape{1, 9, 1, 1}}) {
+    const Type type{.dtype = DType::f32, .shape = shape, .layout = Layout::channels_last()};
+    const Tensor y = Tensor::random(type, 5);
+    const Tensor bits = run(ops::sign_bits, {y})[0];
+    const Tensor dx = run(ops::relu_grad_bits, {y, bits})[0];
+    for (const int threads : {1, 2, 3}) {
+      EXPECT_TRUE(run_on_cpu("simd_sign_bits", ops::sign_bits, {y}, {}, threads).same_bytes(bits));
+      EXPECT_TRUE(run_on_cpu("simd_relu_grad_bits", ops::relu_grad_bits, {y, bits}, {}, threads).same_bytes(dx));
+    }
+  }
+}
+
+TEST(CpuRelayout, MovesEveryElementToItsPlace) {
+  for (const Shape& shape : {Shape{3, 5, 7, 9}, Shape{4, 512, 7, 7}, Shape{1, 3, 1, 1}}) {
+    for (const bool to_channels_last : {false, true}) {
+      const Tensor x = Tensor::random({.dtype = DType::f32, .shape = shape, .layout = plain_layout(!to_channels_last)}, 2);
+      const Attributes attributes{{"channels_last", std::int64_t{to_channels_last ? 1 : 0}}};
+      const Tensor y = run_on_cpu("onednn_relayout", ops::relayout, {x}, attributes, 2);
+      EXPECT_TRUE(y.same_bytes(x.with_layout(to_channels_last))) << to_string(shape);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snug::backends

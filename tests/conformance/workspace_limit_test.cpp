@@ -1,0 +1,110 @@
+// Less workspace a kernel: a plan of fewer bytes, and the same training within what the chosen kernels declare.
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/cpu.h"
+#include "base/error.h"
+#include "conformance/backend_conformance.h"
+#include "frontend/zoo.h"
+#include "plan/compile.h"
+#include "train/session.h"
+
+namespace snug::conformance {
+namespace {
+
+constexpr std::int64_t kBatch = 8;
+
+// Weights of 128 x 128, whose gradients want more workspace than there is to gain elsewhere at so small a batch.
+Plan plan_with(std::optional<Bytes> limit, const Backend& backend) {
+  const Graph graph = frontend::build_zoo_model("wrn-10-2", {.batch = 4, .image_size = 16});
+  return compile(graph, backend, {.batch = kBatch, .workspace_limit = limit});
+}
+
+struct Use {
+  std::set<std::string> kernels;
+  Bytes largest;
+};
+
+Use use_of(const Plan& plan) {
+  Use use;
+  for (const Section& section : plan.program.sections) {
+    for (const Node& node : section.nodes) {
+      use.kernels.insert(node.kernel);
+      if (node.workspace.valid()) use.largest = std::max(use.largest, section.value(node.workspace).type.bytes());
+    }
+  }
+  return use;
+}
+
+std::vector<double> losses_of(train::Session& session) {
+  std::vector<std::byte> images(kBatch * 16 * 16 * 3);
+  for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>((i * 2654435761U) >> 24U);
+  std::vector<std::int32_t> labels(kBatch);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
+  session.set_learning_rate(0.02);
+  std::vector<double> losses;
+  for (int step = 0; step < 5; ++step) losses.push_back(session.train_step({images, labels}).loss);
+  return losses;
+}
+
+TEST(WorkspaceLimit, ASmallerOneGivesAPlanOfFewerBytes) {
+  const Backend backend = backends::cpu_backend(2);
+  const Plan free = plan_with(std::nullopt, backend);
+  Bytes before = free.planned_peak_bytes;
+  for (const std::int64_t limit : {400'000, 200'000}) {
+    const Plan limited = plan_with(Bytes(limit), backend);
+    EXPECT_LE(use_of(limited).largest, Bytes(limit));
+    EXPECT_LT(limited.planned_peak_bytes, before) << limit;
+    before = limited.planned_peak_bytes;
+  }
+  EXPECT_GT(use_of(free).largest, Bytes(400'000));
+}
+
+TEST(WorkspaceLimit, TrainingStaysTheSameUpToTheOrderOfSums) {
+  const Backend backend = backends::cpu_backend(2);
+  train::Session whole(plan_with(std::nullopt, backend), backend, 3);
+  train::Session sliced(plan_with(Bytes(200'000), backend), backend, 3);
+  const Use use = use_of(sliced.plan());
+  EXPECT_TRUE(use.kernels.contains("onednn_conv2d_grad_weight_blocks") ||
+              use.kernels.contains("onednn_conv2d_grad_weight_quarters"));
+  EXPECT_TRUE(use.kernels.contains("onednn_conv2d_grad_input_blocks") ||
+              use.kernels.contains("onednn_conv2d_grad_input_quarters"));
+  const std::vector<double> expected = losses_of(whole), got = losses_of(sliced);
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-4 * std::abs(expected[i])) << i;
+  EXPECT_LT(got.back(), got.front());
+}
+
+TEST(WorkspaceLimit, ALimitThatNothingKeepsToIsRefusedByName) {
+  const Backend backend = backends::cpu_backend(2);
+  try {
+    plan_with(Bytes(1000), backend);
+    FAIL() << "1000 bytes are not enough for a convolution";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("bytes of workspace, and the limit is 1000"), std::string::npos) << error.what();
+  }
+}
+
+// Only the first kernel of an op is chosen without a limit, so the suite of all backends never meets the others.
+TEST(WorkspaceLimit, EveryVariantAgreesWithTheReference) {
+  const Backend cpu = backends::cpu_backend(2);
+  std::set<std::string> compared;
+  for (const KernelDef* variant : cpu.kernels) {
+    if (cpu.find(variant->name) != variant || variant->name.starts_with("reference_")) continue;
+    Backend preferring = cpu;
+    std::erase(preferring.kernels, variant);
+    preferring.kernels.insert(preferring.kernels.begin(), variant);
+    for (const OpCase& test : op_cases()) {
+      if (test.op->name != variant->op) continue;
+      const Comparison comparison = compare(preferring, test, DType::f32);
+      for (const std::string& complaint : comparison.complaints)
+        ADD_FAILURE() << test.name << " by " << comparison.kernel << ": " << complaint;
+      compared.insert(comparison.kernel);
+    }
+  }
+  EXPECT_TRUE(compared.contains("onednn_linear_grad_weight_few_rows"));
+}
+
+}  // namespace
+}  // namespace snug::conformance

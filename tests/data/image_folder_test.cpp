@@ -1,0 +1,208 @@
+#include "data/image_folder.h"
+
+#include <map>
+#include <set>
+#include <sys/stat.h>
+#include <vector>
+
+#include "pictures.h"
+#include "support.h"
+
+namespace snug::data {
+namespace {
+
+// Two classes in two splits; every image of one colour.
+void write_small_folder(const fs::path& root) {
+  write_file(root / "train/cat/b.png", plain_png(40, 30, 10, 0, 0));
+  write_file(root / "train/cat/a.PNG", plain_png(5, 90, 11, 0, 0));
+  write_file(root / "train/dog/1.jpeg", make_jpeg(64, 64, std::vector<std::uint8_t>(64 * 64 * 3, 200)));
+  write_file(root / "test/cat/x.JPG", plain_png(32, 32, 12, 0, 0));  // a PNG by its bytes
+  write_file(root / "test/dog/y.png", plain_png(32, 32, 13, 0, 0));
+}
+
+std::string open_error(const fs::path& root) {
+  return user_error_of([&] { open_image_folder(root, root.string(), 32); });
+}
+
+void expect_has(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+
+TEST(ImageFolder, ClassesAndFilesComeInTheOrderOfTheirNames) {
+  const TestFolder folder;
+  write_small_folder(folder.path());
+  const auto dataset = open_image_folder(folder.path(), "pets", 16);
+  const Description& description = dataset->description();
+  EXPECT_EQ(description.name, "pets");
+  EXPECT_EQ(description.class_names, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(description.classes, 2);
+  EXPECT_EQ(description.height, 16);
+  EXPECT_EQ(description.width, 16);
+  EXPECT_EQ(description.train_examples, 3);
+  EXPECT_EQ(description.test_examples, 2);
+  ByteString pixels(description.example_bytes());
+  const auto first_value = [&](Split split, std::int64_t index, std::int32_t label) {
+    EXPECT_EQ(dataset->read(split, index, pixels), label);
+    return std::to_integer<int>(pixels[0]);
+  };
+  EXPECT_EQ(first_value(Split::train, 0, 0), 11);
+  EXPECT_EQ(first_value(Split::train, 1, 0), 10);
+  EXPECT_EQ(first_value(Split::train, 2, 1), 200);
+  EXPECT_EQ(first_value(Split::test, 0, 0), 12);
+  EXPECT_EQ(first_value(Split::test, 1, 1), 13);
+  EXPECT_NEAR(description.mean[0], (11 + 10 + 200) / 3.0, 1e-9);
+}
+
+TEST(ImageFolder, EverythingElseInTheFoldersIsPassedOver) {
+  const TestFolder folder;
+  write_small_folder(folder.path());
+  write_text(folder.path() / "README.md", "x");
+  write_text(folder.path() / "train/labels.csv", "x");
+  write_text(folder.path() / "train/cat/Thumbs.db", "x");
+  write_text(folder.path() / "train/cat/.hidden.png", "x");
+  write_text(folder.path() / "train/cat/png", "x");
+  write_text(folder.path() / "train/.cache/x.png", "x");
+  write_text(folder.path() / "train/cat/deeper/x.png", "x");
+  fs::create_directory(folder.path() / "train/cat/folder.png");
+  const auto dataset = open_image_folder(folder.path(), "pets", 16);
+  EXPECT_EQ(dataset->description().train_examples, 3);
+  EXPECT_EQ(dataset->description().classes, 2);
+}
+
+TEST(ImageFolder, ClassOfTrainingNeedNotBeTested) {
+  const TestFolder folder;
+  write_small_folder(folder.path());
+  fs::remove_all(folder.path() / "test/cat");
+  const auto dataset = open_image_folder(folder.path(), "pets", 16);
+  ByteString pixels(dataset->description().example_bytes());
+  EXPECT_EQ(dataset->description().test_examples, 1);
+  EXPECT_EQ(dataset->read(Split::test, 0, pixels), 1) << "labels are those of training";
+}
+
+// The red value is the class, the green one the file.
+void write_undivided(const fs::path& root, int files) {
+  for (int c = 0; c < 3; ++c) {
+    for (int i = 0; i < files; ++i) {
+      const std::string name = "class" + std::to_string(c) + "/" + std::to_string(i) + ".png";
+      write_file(root / name, plain_png(2, 2, static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(i), 0));
+    }
+  }
+}
+
+std::set<std::pair<int, int>> files_in(const Dataset& dataset, Split split) {
+  std::set<std::pair<int, int>> result;
+  ByteString pixels(dataset.description().example_bytes());
+  for (std::int64_t i = 0; i < dataset.description().examples(split); ++i) {
+    const int label = dataset.read(split, i, pixels);
+    EXPECT_EQ(label, std::to_integer<int>(pixels[0]));
+    EXPECT_TRUE(result.emplace(label, std::to_integer<int>(pixels[1])).second) << "twice";
+  }
+  return result;
+}
+
+TEST(ImageFolder, WithoutSplitsATenthIsSetAsideAndStaysSoWhenFilesAreAdded) {
+  const TestFolder folder;
+  write_undivided(folder.path(), 100);
+  const auto before = open_image_folder(folder.path(), "x", 2);
+  const auto train = files_in(*before, Split::train);
+  const auto test = files_in(*before, Split::test);
+  EXPECT_EQ(train.size() + test.size(), 300U);
+  EXPECT_GT(test.size(), 12U);
+  EXPECT_LT(test.size(), 54U);
+  write_undivided(folder.path(), 200);
+  const auto after = open_image_folder(folder.path(), "x", 2);
+  const auto test_after = files_in(*after, Split::test);
+  for (const auto& file : test) EXPECT_TRUE(test_after.contains(file));
+  for (const auto& file : train) EXPECT_FALSE(test_after.contains(file));
+}
+
+TEST(ImageFolder, EveryClassTrainsEvenWithOneImage) {
+  const TestFolder folder;
+  write_undivided(folder.path(), 60);
+  for (int i = 0; i < 30; ++i) write_file(folder.path() / ("single" + std::to_string(i)) / "1.png", plain_png(2, 2, 1, 1, 1));
+  const auto dataset = open_image_folder(folder.path(), "x", 2);
+  std::map<int, int> count;
+  ByteString pixels(dataset->description().example_bytes());
+  for (std::int64_t i = 0; i < dataset->description().train_examples; ++i) ++count[dataset->read(Split::train, i, pixels)];
+  EXPECT_EQ(count.size(), 33U);
+}
+
+TEST(ImageFolder, TooFewImagesToTestWithIsSaid) {
+  const TestFolder folder;
+  write_file(folder.path() / "a/1.png", plain_png(2, 2, 1, 1, 1));
+  expect_has(open_error(folder.path()), "too few images (1)");
+}
+
+TEST(ImageFolder, BadFoldersAreRefused) {
+  const auto refused = [](const std::string& word, const std::function<void(const fs::path&)>& damage) {
+    const TestFolder folder;
+    write_small_folder(folder.path());
+    damage(folder.path());
+    expect_has(open_error(folder.path()), word);
+  };
+  refused("train/empty has no .png", [](const fs::path& f) { fs::create_directory(f / "train/empty"); });
+  refused("test/dog has no .png", [](const fs::path& f) { fs::remove(f / "test/dog/y.png"); });
+  refused("none named test", [](const fs::path& f) { fs::remove_all(f / "test"); });
+  refused("none named train", [](const fs::path& f) { fs::remove_all(f / "train"); });
+  refused("class bird is in", [](const fs::path& f) { write_file(f / "test/bird/1.png", plain_png(1, 1, 0, 0, 0)); });
+  refused("a folder of images for each class", [](const fs::path& f) {
+    fs::remove_all(f / "train");
+    fs::create_directory(f / "train");
+  });
+  refused("a folder of images for each class", [](const fs::path& f) {
+    fs::remove_all(f / "train");
+    fs::remove_all(f / "test");
+    write_file(f / "1.png", plain_png(1, 1, 0, 0, 0));
+  });
+  refused("train/loop cannot be read", [](const fs::path& f) { fs::create_symlink("loop", f / "train/loop"); });
+  refused("gone.png cannot be read", [](const fs::path& f) { fs::create_symlink("nowhere.png", f / "train/cat/gone.png"); });
+  refused("loop.png cannot be read", [](const fs::path& f) { fs::create_symlink("loop.png", f / "train/cat/loop.png"); });
+  refused("train/up has no .png", [](const fs::path& f) { fs::create_directory_symlink("..", f / "train/up"); });
+}
+
+TEST(ImageFolder, FolderWithoutPermissionIsRefusedByName) {
+  const TestFolder folder;
+  write_small_folder(folder.path());
+  fs::permissions(folder.path(), fs::perms::all);
+  fs::permissions(folder.path() / "train/dog", fs::perms::none);
+  const std::string error = user_error_of([&] {
+    const Unprivileged nobody;
+    open_image_folder(folder.path(), "x", 32);
+  });
+  fs::permissions(folder.path() / "train/dog", fs::perms::all);
+  expect_has(error, "train/dog cannot be read: Permission denied");
+}
+
+TEST(ImageFolder, BadImagesAreRefusedByNameWhenRead) {
+  const TestFolder folder;
+  write_small_folder(folder.path());
+  const auto dataset = open_image_folder(folder.path(), "x", 32);
+  ByteString pixels(dataset->description().example_bytes());
+  const fs::path path = folder.path() / "test/cat/x.JPG";
+  const auto error = [&] { return user_error_of([&] { dataset->read(Split::test, 0, pixels); }); };
+  fs::resize_file(path, 60);
+  expect_has(error(), "test/cat/x.JPG is cut short or corrupt");
+  write_text(path, "");
+  expect_has(error(), "test/cat/x.JPG is empty");
+  write_text(path, "GIF89a...");
+  expect_has(error(), "test/cat/x.JPG is neither a PNG nor a JPEG");
+  fs::remove(path);
+  expect_has(error(), "test/cat/x.JPG cannot be read: No such file");
+  ::mkfifo(path.c_str(), 0600);
+  expect_has(error(), "test/cat/x.JPG is not a regular file");
+}
+
+TEST(ImageFolder, CorruptTrainingImageIsRefusedWhenOpened) {
+  const TestFolder folder;
+  write_small_folder(folder.path());
+  write_text(folder.path() / "train/cat/b.png", "x");
+  expect_has(open_error(folder.path()), "train/cat/b.png is neither");
+}
+
+TEST(ImageFolder, NoRoomForTheListOfFilesIsSaid) {
+  const TestFolder folder;
+  write_small_folder(folder.path());
+  const ScopedVariable temporary("TMPDIR", "/nowhere/at/all");
+  expect_has(open_error(folder.path()), "set TMPDIR");
+}
+
+}  // namespace
+}  // namespace snug::data

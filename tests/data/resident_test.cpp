@@ -1,0 +1,83 @@
+// What is resident must not grow with the number of examples.
+#include <cstdint>
+#include <fstream>
+#include <malloc.h>
+#include <memory>
+#include <string>
+
+#include "data/dataset.h"
+#include "data/stream.h"
+#include "pictures.h"
+#include "support.h"
+
+namespace snug::data {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // its heap keeps what was freed
+#else
+constexpr bool kSanitized = false;
+#endif
+
+std::int64_t resident_bytes() {
+  ::malloc_trim(0);
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    if (word != "VmRSS:") continue;
+    std::int64_t kilobytes = 0;
+    file >> kilobytes;
+    return kilobytes * 1024;
+  }
+  return 0;
+}
+
+// The resident bytes while a stream over the opened set is at its end.
+std::int64_t resident_after_an_epoch(const fs::path& folder, std::int64_t& examples) {
+  const auto dataset = open_dataset(folder.string(), {});
+  Stream stream(*dataset, Split::train, 50, {.shuffle = true});
+  while (stream.next()) {
+  }
+  examples = dataset->description().train_examples;
+  return resident_bytes();
+}
+
+// Both sets are read once before, so that code and buffers are there already.
+void expect_no_growth(const fs::path& small, const fs::path& large, std::int64_t least_bytes_if_held) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's heap is not measured";
+  std::int64_t few = 0;
+  std::int64_t many = 0;
+  resident_after_an_epoch(small, few);
+  const std::int64_t with_few = resident_after_an_epoch(small, few);
+  const std::int64_t with_many = resident_after_an_epoch(large, many);
+  ASSERT_GT(many, 8 * few);
+  EXPECT_LT(with_many - with_few, 256 * 1024);
+  EXPECT_GT(least_bytes_if_held, 512 * 1024) << "the test would not notice";
+}
+
+TEST(Resident, CifarDoesNotGrowWithTheNumberOfRecords) {
+  const TestFolder folder;
+  write_cifar(folder.path() / "small", 300, 10);
+  write_cifar(folder.path() / "large", 3000, 10);
+  expect_no_growth(folder.path() / "small", folder.path() / "large", 2700 * kCifarRecordBytes);
+}
+
+// Long names, all links to one small picture: held in memory they would take two megabytes.
+TEST(Resident, ImageFolderDoesNotGrowWithTheNumberOfFiles) {
+  const TestFolder folder;
+  const fs::path picture = folder.path() / "picture";
+  write_file(picture, plain_png(4, 4, 1, 2, 3));
+  const auto fill = [&](const std::string& name, int files) {
+    for (int i = 0; i < files; ++i) {
+      const fs::path target =
+          folder.path() / name / (i % 2 == 0 ? "even" : "odd") / (std::string(140, 'n') + std::to_string(i) + ".png");
+      if (i < 2) fs::create_directories(target.parent_path());
+      fs::create_hard_link(picture, target);
+    }
+  };
+  fill("small", 1500);
+  fill("large", 15'000);
+  expect_no_growth(folder.path() / "small", folder.path() / "large", 13'500 * 140);
+}
+
+}  // namespace
+}  // namespace snug::data

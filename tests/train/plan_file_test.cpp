@@ -1,0 +1,91 @@
+#include "train/plan_file.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/reference/reference.h"
+#include "frontend/zoo.h"
+#include "small_session.h"
+#include "temporary_folder.h"
+#include <snug/error.h>
+
+namespace snug::train {
+
+namespace {
+
+void expect_round_trip(const Plan& plan) {
+  const std::string text = print_plan(plan);
+  const Plan again = parse_plan(text);
+  EXPECT_EQ(print_plan(again), text);
+  EXPECT_EQ(again.planned_peak_bytes, plan.planned_peak_bytes);
+  EXPECT_EQ(again.persistent_bytes, plan.persistent_bytes);
+  EXPECT_EQ(again.bound_bytes, plan.bound_bytes);
+  EXPECT_EQ(again.red_zone, plan.red_zone);
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) EXPECT_EQ(again.sections[i].height, plan.sections[i].height);
+}
+
+TEST(PlanFile, PlansComeBackByteForByte) {
+  const Backend backend = backends::cpu_backend(1);
+  expect_round_trip(small_plan(backend));
+  expect_round_trip(compile(frontend::build_zoo_model("wrn-10-1", {.batch = 4}), backend, {.batch = 10}));
+  expect_round_trip(compile(frontend::build_zoo_model("small-cnn", {.batch = 4}), backend, {.red_zone = Bytes(128)}));
+}
+
+TEST(PlanFile, TextsThatAreNoPlanAreRefused) {
+  const std::string good = print_plan(small_plan(backends::cpu_backend(1)));
+  const auto message = [](const std::string& text) {
+    const std::string sentence = message_of<UserError>([&] { parse_plan(text); });
+    EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
+    return sentence;
+  };
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    return text.replace(text.rfind(from), from.size(), to);
+  };
+  EXPECT_EQ(message(""), "the plan has no placement; it may be cut short");
+  EXPECT_EQ(message(good.substr(0, good.size() / 2)), "the plan has no placement; it may be cut short");
+  EXPECT_EQ(message(replaced("place states 0 ", "place states 8 ")),
+            "the plan's placement is not valid: state 'scalars' lies at 8, off the alignment");
+  EXPECT_NE(message(replaced("place states 0 ", "place states 0 0 ")).find("where '' belongs"), std::string::npos);
+  EXPECT_EQ(message(replaced("place states 0 ", "place states -64 ")),
+            "the plan's placement has '-64' where a number of bytes belongs");
+  EXPECT_EQ(message(replaced("red_zone 0 ", "red_zone 1 ")), "the plan has red zones of 1 bytes");
+  EXPECT_EQ(message(good + "x"), "the plan has more behind its placement");
+  EXPECT_NE(message("x" + good).find("line 1"), std::string::npos);
+}
+
+TEST(PlanFile, DamageIsRefusedOrHarmless) {
+  const std::string good = print_plan(small_plan(backends::cpu_backend(1)));
+  for (std::size_t at = 0; at < good.size(); at += 41) {
+    for (const char c : {'0', '9', ' ', '\n', 'x'}) {
+      std::string text = good;
+      text[at] = c;
+      try {
+        const Plan plan = parse_plan(text);
+        EXPECT_FALSE(find_violation(plan).has_value());
+      } catch (const UserError&) {
+        // as it should
+      }
+    }
+  }
+}
+
+TEST(PlanFile, AnotherBackendsPlanIsRefused) {
+  const Plan plan = small_plan(backends::cpu_backend(1));
+  EXPECT_NO_THROW(check_kernels(plan, backends::cpu_backend(1)));
+  const std::string message = message_of<UserError>([&] { check_kernels(plan, backends::reference_backend(1)); });
+  EXPECT_NE(message.find("the reference backend has no kernel"), std::string::npos) << message;
+}
+
+TEST(PlanFile, TooLittleWorkspaceIsRefused) {
+  const Backend backend = backends::cpu_backend(1);
+  Plan plan = small_plan(backend);
+  for (Section& section : plan.program.sections) {
+    for (Node& node : section.nodes) node.workspace = ValueId::none();
+  }
+  const std::string message = message_of<UserError>([&] { check_kernels(plan, backend); });
+  EXPECT_NE(message.find("bytes of workspace where the plan has 0"), std::string::npos) << message;
+}
+
+}  // namespace
+
+}  // namespace snug::train

@@ -1,0 +1,163 @@
+#include "train/recipe.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "temporary_folder.h"
+#include <snug/error.h>
+
+namespace snug::train {
+
+namespace {
+
+Recipe full_recipe() {
+  return {
+      .model = "wrn-28-2",
+      .classes = 100,
+      .image_size = 64,
+      .data = "a folder/with \"quotes\" \\ and \xC3\xA4\t\x7F\x01",
+      .batch = 128,
+      .microbatch = 16,
+      .min_microbatch = 4,
+      .precision = "bf16",
+      .checkpoint = "residual-2*",
+      .budget_bytes = Bytes(24'000'000),
+      .allow = {"exact", "precision"},
+      .device = "cuda",
+      .threads = 3,
+      .seed = std::numeric_limits<std::int64_t>::max(),
+      .epochs = std::nullopt,
+      .steps = 12345,
+      .eval_every = 100,
+      .snapshot_every = 50,
+      .keep = 7,
+      .freeze = {"conv1.", "bn1"},
+      .init = "weights.safetensors",
+      .optimizer = {.learning_rate = 0.1 + 0.2, .momentum = 0.95, .nesterov = false, .weight_decay = 1e-5, .clip_norm = 1.0},
+      .schedule = {
+          .kind = ScheduleRecipe::Kind::step, .warmup_steps = 10, .milestones = {60, 120.5, 160}, .gamma = 0.2, .final = 1e-3}};
+}
+
+std::string refusal(const std::string& text) {
+  const std::string message = message_of<UserError>([&] { parse_recipe(text); });
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  return message;
+}
+
+TEST(Recipe, PrintedRecipeParsesToItself) {
+  for (const Recipe& recipe : {full_recipe(), Recipe{.model = "small-cnn"}}) {
+    const std::string text = print_recipe(recipe);
+    EXPECT_EQ(parse_recipe(text), recipe) << text;
+    EXPECT_EQ(print_recipe(parse_recipe(text)), text);
+  }
+}
+
+TEST(Recipe, WhatIsNotSaidKeepsItsDefault) {
+  EXPECT_EQ(parse_recipe("model = \"small-cnn\""), Recipe{.model = "small-cnn"});
+  const Recipe recipe = parse_recipe("model = \"x\"\nbudget = \"6.4MiB\"\n[optimizer]\nlearning_rate = 1\n");
+  EXPECT_EQ(recipe.budget_bytes, Bytes(6710886));
+  EXPECT_EQ(recipe.optimizer.learning_rate, 1.0);
+  EXPECT_EQ(recipe.optimizer.momentum, 0.9);
+  EXPECT_EQ(parse_recipe("model = \"x\"\nbudget = 1000").budget_bytes, Bytes(1000));
+}
+
+TEST(Recipe, BudgetsArePrintedExactly) {
+  for (const std::int64_t bytes : {1L, 999L, 1000L, 24'000'000L, 24'000'001L, 24'000'500L, 9'007'199'254'740'992L}) {
+    const Recipe recipe{.model = "x", .budget_bytes = Bytes(bytes)};
+    EXPECT_EQ(parse_recipe(print_recipe(recipe)), recipe) << bytes;
+  }
+}
+
+TEST(Recipe, UnknownKeysAreRefusedWithTheNearestKnownOne) {
+  EXPECT_EQ(refusal("model = \"x\"\n\nbacth = 5"), "recipe, line 3: there is no key 'bacth'; the nearest is 'batch'");
+  EXPECT_EQ(refusal("model = \"x\"\n[optimiser]\nmomentum = 1"),
+            "recipe, line 2: there is no key 'optimiser'; the nearest is 'optimizer'");
+  EXPECT_EQ(refusal("model = \"x\"\n[optimizer]\nlr = 1\nmomentun = 0.5"),
+            "recipe, line 3: there is no key 'optimizer.lr'; the nearest is 'optimizer.nesterov'");
+  EXPECT_EQ(refusal("model = \"x\"\nschedule.gama = 1"),
+            "recipe, line 2: there is no key 'schedule.gama'; the nearest is 'schedule.gamma'");
+}
+
+TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
+  const std::string model = "model = \"x\"\n";
+  EXPECT_EQ(refusal(""), "recipe has no model; add a line model = \"...\"");
+  EXPECT_EQ(refusal("model = 3"), "recipe, line 1: model must be a text");
+  EXPECT_EQ(refusal(model + "batch = 1.5"), "recipe, line 2: batch must be a whole number");
+  EXPECT_EQ(refusal(model + "batch = 0"), "recipe, line 2: batch takes a whole number from 1 to 1099511627776, not 0");
+  EXPECT_EQ(refusal(model + "batch = \"5\""), "recipe, line 2: batch must be a whole number");
+  EXPECT_EQ(refusal(model + "seed = -1"), "recipe, line 2: seed must not be negative");
+  EXPECT_EQ(refusal(model + "microbatch = 200"), "recipe, line 2: microbatch of 200 is more than the batch of 100");
+  EXPECT_EQ(refusal(model + "budget = true"), "recipe, line 2: budget must be a size such as \"24MB\"");
+  EXPECT_EQ(refusal(model + "budget = \"24XB\""),
+            "recipe, line 2: budget is wrong: '24XB' is not a size; write a number of bytes such as 6.7MB (1e6), 6.4MiB (2^20) "
+            "or 6700000");
+  EXPECT_EQ(refusal(model + "budget = 0"), "recipe, line 2: budget must be more than 0 bytes");
+  EXPECT_EQ(refusal(model + "precision = \"fp8\""), "recipe, line 2: precision is 'fp8'; it can be fp32, fp16, bf16");
+  EXPECT_EQ(refusal(model + "device = \"tpu\""), "recipe, line 2: device is 'tpu'; it can be cpu, cuda");
+  EXPECT_EQ(refusal(model + "allow = [\"exact\", \"lossy\"]"),
+            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch, precision, compressed, sparse");
+  EXPECT_EQ(refusal(model + "allow = \"exact\""), "recipe, line 2: allow must be a list of texts");
+  EXPECT_EQ(refusal(model + "freeze = [1]"), "recipe, line 2: freeze must be a list of texts");
+  EXPECT_EQ(refusal(model + "epochs = 1\nsteps = 2"), "recipe, line 3: steps cannot stand beside epochs; give one of the two");
+  EXPECT_EQ(refusal(model + "optimizer = 1"), "recipe, line 2: optimizer must be a table");
+  EXPECT_EQ(refusal(model + "[optimizer]\nmomentum = 1.5"),
+            "recipe, line 3: optimizer.momentum takes a number from 0 to 1, not 1.5");
+  EXPECT_EQ(refusal(model + "[optimizer]\nlearning_rate = nan"),
+            "recipe, line 3: optimizer.learning_rate takes a number from 0 to 1000000, not nan");
+  EXPECT_EQ(refusal(model + "[optimizer]\nnesterov = 1"), "recipe, line 3: optimizer.nesterov must be true or false");
+  EXPECT_EQ(refusal(model + "[optimizer]\nmomentum = 0"),
+            "recipe: optimizer.nesterov needs a momentum above 0; set one or say nesterov = false");
+  EXPECT_EQ(refusal(model + "[schedule]\nkind = \"linear\""),
+            "recipe, line 3: schedule.kind is 'linear'; it can be constant, step, cosine");
+  EXPECT_EQ(refusal(model + "[schedule]\nkind = \"step\"\nmilestones = [3, 2]"),
+            "recipe, line 4: schedule.milestones must be numbers of epochs that rise");
+  EXPECT_EQ(refusal(model + "[schedule]\nkind = \"step\""),
+            "recipe: schedule.milestones must name at least one epoch for kind = \"step\"");
+  EXPECT_EQ(refusal(model + "[schedule]\nmilestones = [3]"), "recipe, line 3: schedule.milestones go only with kind = \"step\"");
+}
+
+TEST(Recipe, TextThatIsNotTomlIsRefusedWithItsLine) {
+  EXPECT_EQ(refusal("model = \"x\"\nbatch = ").rfind("recipe, line 2: this is not TOML: ", 0), 0U);
+  EXPECT_EQ(refusal("model = \"x\"\nmodel = \"y\"").rfind("recipe, line 2: this is not TOML: ", 0), 0U);
+}
+
+TEST(Recipe, CharactersBeyondAsciiStandOnlyInQuotesAndComments) {
+  const Recipe recipe = parse_recipe(
+      "\xEF\xBB\xBF"
+      "model = \"\xC3\xA4 \\\" # \xF0\x9F\x98\x80\" # \xC3\xA4 ' \"\n"
+      "data = '\xC3\xA4\\n\"'\n"
+      "init = '\\'");
+  EXPECT_EQ(recipe.model, "\xC3\xA4 \" # \xF0\x9F\x98\x80");
+  EXPECT_EQ(recipe.data, "\xC3\xA4\\n\"");
+  EXPECT_EQ(recipe.init, "\\");
+  const std::string stray = "there is a character outside quotes that is not ASCII";
+  EXPECT_EQ(refusal("\xC3\xA4 = 1"), "recipe, line 1: " + stray);
+  EXPECT_EQ(refusal("model = \"x\" # '\n \xE2\xBC\x80 = 1"), "recipe, line 2: " + stray);
+  EXPECT_EQ(refusal("model = 'x'\xC3\xA4"), "recipe, line 1: " + stray);
+  EXPECT_EQ(refusal("\nmodel = \"\"\"x\"\"\""), "recipe, line 2: texts of several lines are not possible here");
+  EXPECT_EQ(refusal("model = \"\\\xC3\xA4\""), "recipe, line 1: there is a backslash before a character that takes none");
+  EXPECT_EQ(refusal("model = \"x\n\xC3\xA4\""), "recipe, line 2: " + stray);
+  // Where the parser gives up on a value it reads on through the quotes.
+  EXPECT_EQ(refusal("batch = 1x \"\xC5\x99\"").rfind("recipe, line 1: this is not TOML: ", 0), 0U);
+  for (const char* bytes : {"\xFF", "\xC3", "\xC3(", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80"})
+    EXPECT_EQ(refusal("model = '" + std::string(bytes) + "'"), "recipe, line 1: this is not UTF-8");
+}
+
+TEST(Recipe, FlagsThatCannotBePrintedAreRefused) {
+  EXPECT_EQ(message_of<UserError>([] { print_recipe({.model = "x", .data = "a\xFF"}); }), "data is not UTF-8");
+  EXPECT_EQ(message_of<UserError>([] { check_recipe({.model = ""}); }), "model must not be empty");
+  EXPECT_EQ(message_of<UserError>([] { check_recipe({.model = "x", .seed = std::uint64_t{1} << 63U}); }),
+            "seed must be below 2^63");
+}
+
+TEST(Recipe, FileIsNamedInTheRefusal) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "r.toml", "model = \"x\"\nbatch = 0\n");
+  EXPECT_EQ(message_of<UserError>([&] { read_recipe(folder / "r.toml"); }),
+            "'" + (folder / "r.toml").string() + "', line 2: batch takes a whole number from 1 to 1099511627776, not 0");
+}
+
+}  // namespace
+
+}  // namespace snug::train

@@ -1,0 +1,121 @@
+#include "train/schedule.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace snug::train {
+namespace {
+
+using Kind = Schedule::Kind;
+using Rates = std::vector<std::pair<std::uint64_t, double>>;
+
+// PyTorch multiplies from step to step, so its last digits wander.
+void expect_rates(const Schedule& schedule, const Rates& rates) {
+  for (const auto& [step, rate] : rates) EXPECT_NEAR(learning_rate(schedule, step), rate, 1e-13) << "step " << step;
+}
+
+TEST(Schedule, ConstantStaysWhereItIs) {
+  const Schedule schedule{.base = 0.3};
+  for (const std::uint64_t step : {0U, 1U, 1000000U}) EXPECT_EQ(learning_rate(schedule, step), 0.3);
+}
+
+// torch.optim.lr_scheduler (1.13): the rate that the optimizer has at each step.
+
+// MultiStepLR(lr=0.1, milestones=[3, 7], gamma=0.2)
+TEST(Schedule, StepIsPyTorchsMultiStepLR) {
+  expect_rates({.kind = Kind::step, .base = 0.1, .milestones = {3, 7}, .gamma = 0.2}, {{0, 0.1},
+                                                                                       {2, 0.1},
+                                                                                       {3, 0.020000000000000004},
+                                                                                       {6, 0.020000000000000004},
+                                                                                       {7, 0.004000000000000001},
+                                                                                       {11, 0.004000000000000001}});
+}
+
+// CosineAnnealingLR(lr=0.1, T_max=20, eta_min=0.002)
+TEST(Schedule, CosineIsPyTorchsCosineAnnealingLR) {
+  const Schedule schedule{.kind = Kind::cosine, .base = 0.1, .total_steps = 20, .final = 0.002};
+  expect_rates(
+      schedule,
+      {{0, 0.1}, {1, 0.09939672868916176}, {5, 0.08564823227814083}, {10, 0.051000000000000004}, {19, 0.0026032713108382548}});
+  // PyTorch's would rise again.
+  for (const std::uint64_t step : {20U, 21U, 40U}) EXPECT_EQ(learning_rate(schedule, step), 0.002);
+}
+
+// LinearLR(lr=0.2, start_factor=0.25, total_iters=5)
+TEST(Schedule, WarmUpIsPyTorchsLinearLR) {
+  expect_rates({.base = 0.2, .warmup_steps = 5, .warmup_start = 0.05},
+               {{0, 0.05}, {1, 0.08000000000000002}, {4, 0.17}, {5, 0.2}, {7, 0.2}});
+}
+
+TEST(Schedule, WarmUpBeginsAtZeroUnlessToldOtherwise) {
+  expect_rates({.base = 0.2, .warmup_steps = 4}, {{0, 0.0}, {1, 0.05}, {2, 0.1}, {3, 0.15}, {4, 0.2}});
+}
+
+// SequentialLR([LinearLR(start_factor=0.1, total_iters=4), CosineAnnealingLR(T_max=16, eta_min=0.002)], milestones=[4]), lr=0.1
+TEST(Schedule, CosineBeginsWhereTheWarmUpEnds) {
+  expect_rates({.kind = Kind::cosine, .base = 0.1, .warmup_steps = 4, .warmup_start = 0.01, .total_steps = 20, .final = 0.002},
+               {{0, 0.010000000000000002},
+                {1, 0.03250000000000001},
+                {3, 0.07750000000000003},
+                {4, 0.1},
+                {5, 0.0990584787397583},
+                {12, 0.05100000000000001},
+                {19, 0.002941521260241709},
+                {20, 0.002}});
+}
+
+// SequentialLR([LinearLR(start_factor=0.1, total_iters=4), MultiStepLR(milestones=[2, 6], gamma=0.1)], milestones=[4]), lr=0.4:
+// PyTorch counts the milestones from the end of the warm-up, Snug from the run's first step.
+TEST(Schedule, MilestonesCountFromTheFirstStep) {
+  expect_rates({.kind = Kind::step, .base = 0.4, .warmup_steps = 4, .warmup_start = 0.04, .milestones = {6, 10}},
+               {{0, 0.04000000000000001},
+                {1, 0.13000000000000003},
+                {2, 0.22000000000000006},
+                {3, 0.3100000000000001},
+                {4, 0.4},
+                {5, 0.4},
+                {6, 0.04000000000000001},
+                {9, 0.04000000000000001},
+                {10, 0.004000000000000001},
+                {13, 0.004000000000000001}});
+}
+
+std::string refusal(const Schedule& schedule) {
+  try {
+    learning_rate(schedule, 0);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Schedule, ImpossibleSettingsAreRefused) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(refusal({.base = 0}), "a learning rate of 0 is not possible; use a number above 0");
+  EXPECT_EQ(refusal({.base = -1}), "a learning rate of -1 is not possible; use a number above 0");
+  EXPECT_EQ(refusal({.base = kNaN}), "a learning rate of nan is not possible; use a number above 0");
+  EXPECT_EQ(refusal({.warmup_start = -0.1}), "a warm-up cannot start at -0.1; use 0 or a number above it");
+  EXPECT_EQ(refusal({.warmup_steps = 11, .total_steps = 10}), "a warm-up of 11 steps does not fit a run of 10; make it shorter");
+  EXPECT_EQ(refusal({.kind = Kind::step}), "a step schedule has no milestones; give at least one, or use a constant rate");
+  EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {3}, .gamma = 0}),
+            "a step schedule cannot multiply the learning rate by 0; use a gamma above 0, such as 0.1");
+  EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {5, 5}}),
+            "milestone 5 comes after milestone 5; list them in rising order");
+  EXPECT_EQ(refusal({.kind = Kind::step, .warmup_steps = 4, .milestones = {3}}),
+            "milestone 3 lies within the warm-up of 4 steps; make the warm-up shorter or the milestone later");
+  EXPECT_EQ(refusal({.kind = Kind::cosine}), "a cosine schedule needs the number of steps of the whole run; give total steps");
+  EXPECT_EQ(refusal({.kind = Kind::cosine, .warmup_steps = 4, .total_steps = 4}),
+            "a warm-up of 4 steps leaves a cosine schedule none of its 4; make it shorter");
+  EXPECT_EQ(refusal({.kind = Kind::cosine, .total_steps = 4, .final = -1}),
+            "a cosine schedule cannot end at -1; use 0 or a number above it");
+  EXPECT_EQ(refusal({.warmup_steps = 10, .total_steps = 10}), "accepted");
+  EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {50}}), "accepted");
+}
+
+}  // namespace
+}  // namespace snug::train
