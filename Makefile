@@ -2,18 +2,21 @@
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: build train test format lint clean
+.PHONY: build train test check format lint clean
 
 build:  ## the program build/release/snug, the library and the examples
 	@scripts/setup.sh build
 	@cmake --preset release
 	@cmake --build --preset release --target snug_products -j $(JOBS)
 
-train: build  ## a small network trained inside its budget
-	build/release/examples/train_small_cnn
+train: build  ## a small network trained on handwritten digits inside 3 MB
+	build/release/snug train small-cnn --budget 3MB --batch 50 --epochs 20 --schedule cosine
 
-test:  ## everything that must hold before a commit
+test:  ## style, build, tests, an outside project, the CUDA plugin
 	@scripts/test.sh
+
+check:  ## what also must hold before a commit, and takes longer: sanitizers and clang-tidy
+	@scripts/test.sh asan tidy
 
 format:  ## rewrites the sources in the project's format
 	@scripts/setup.sh check

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the checks, cheapest first, and stops at the first that fails.
-# usage: scripts/test.sh [style] [release] [consumer] [asan] [cuda] [tidy]    all of them when none is named
+# usage: scripts/test.sh [style] [release] [consumer] [cuda] [asan] [tidy]    the first four when none is named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -57,12 +57,12 @@ consumer() { stage "consumer project" check_consumer; }
 asan() {
   stage "asan build" build asan
   # The largest models add minutes under the sanitizer and no code path.
-  stage "asan tests" run_ctest asan -E 'Zoo\..*(resnet_18|resnet_50|vgg_16)'
+  stage "asan tests" run_ctest asan -E 'Zoo\..*(resnet_18|resnet_50|vgg_16)|TorchvisionLogits'
 }
 cuda() { stage "CUDA plugin" check_cuda; }
 tidy() { stage "clang-tidy" check_tidy; }
 
-if (($# == 0)); then set -- style release consumer asan cuda tidy; fi
+if (($# == 0)); then set -- style release consumer cuda; fi
 for group in "$@"; do
   case $group in
     style | release | consumer | asan | cuda | tidy) ;;

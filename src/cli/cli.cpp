@@ -27,9 +27,13 @@ struct Command {
   void (*run)(const Flags&);
 };
 
-constexpr std::array<Command, 2> kCommands{
-    {{"plan", "what training a model would take, before anything runs", add_plan_flags, run_plan},
-     {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile}}};
+constexpr std::array<Command, 6> kCommands{
+    {{"train", "trains a model inside a budget of bytes", add_train_flags, run_train},
+     {"plan", "what training a model would take, before anything runs", add_plan_flags, run_plan},
+     {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile},
+     {"eval", "the accuracy of a run's weights", add_eval_flags, run_eval},
+     {"export", "a run's weights as a safetensors file", add_export_flags, run_export},
+     {"data", "gets data sets and says what is in them", add_data_flags, run_data}}};
 
 std::string command_names() {
   std::string names;
@@ -55,7 +59,7 @@ void refuse_leftovers(const CLI::App& root, const CLI::App* command) {
   if (const auto flag = std::find_if(rest.begin(), rest.end(), is_flag); flag != rest.end()) {
     throw_user_error("'snug {0}' has no flag '{1}' (see 'snug {0} --help')", command->get_name(), *flag);
   }
-  if (!rest.empty()) throw_user_error("'snug {}' takes one model; '{}' is one too many", command->get_name(), rest.front());
+  if (!rest.empty()) throw_user_error("'snug {}' was given '{}', which is one word too many", command->get_name(), rest.front());
 }
 
 void execute(std::vector<std::string> arguments) {
@@ -86,7 +90,8 @@ void execute(std::vector<std::string> arguments) {
     const std::string_view message = error.what();
     throw_user_error("{} needs a value", message.substr(0, message.find(':')));
   } catch (const CLI::ConversionError&) {
-    throw UserError("--json and --kernels take no value; write them alone");  // values of other flags are taken as text
+    throw UserError(
+        "--json, --kernels, --resume and --best take no value; write them alone");  // values of other flags are taken as text
   } catch (const CLI::ParseError& error) {
     throw UserError(error.what());
   }
@@ -103,6 +108,8 @@ void execute(std::vector<std::string> arguments) {
 int run(const std::vector<std::string>& arguments) {
   // A reader that leaves early (`snug plan ... | head -1`) is then a failed write, which `failure` knows, and not a signal.
   std::signal(SIGPIPE, SIG_IGN);
+  // ... and so is a file that grows past a limit.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     execute(arguments);
     return kDone;

@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
-#include "plan/compile.h"
+#include "plan/fit.h"
 #include "report/json.h"
 #include "report/kernels.h"
 #include "report/text.h"
@@ -17,11 +17,10 @@ namespace snug::cli {
 
 namespace {
 
-// What the flags ask for, ready to compile.
-struct Request {
-  Graph graph;
+// What the flags ask for, planned.
+struct Planned {
+  Plan plan;
   Backend backend;
-  CompileOptions options;
   report::Settings settings;
 };
 
@@ -30,33 +29,51 @@ int thread_count(const Flags& flags) {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-Request make_request(const Flags& flags) {
+Planned make_plan(const Flags& flags, const PassOptions& passes) {
   if (!flags.model) {
     throw_user_error("'snug {0}' needs a model, as in 'snug {0} wrn-28-2 --batch 100' (see 'snug {0} --help')", flags.command);
   }
   if (!flags.batch) throw_user_error("'snug {0}' needs --batch, as in 'snug {0} {1} --batch 100'", flags.command, *flags.model);
-  constexpr std::int64_t kMostExamples = 1'000'000'000;
   const std::int64_t batch = parse_count("--batch", *flags.batch, 1, kMostExamples);
-  const std::int64_t microbatch = flags.microbatch ? parse_count("--microbatch", *flags.microbatch, 1, kMostExamples) : batch;
-  if (microbatch > batch) throw_user_error("--microbatch {} is more than --batch {}; use at most that", microbatch, batch);
-  require_value("--checkpoint", flags.checkpoint, "none");
-  require_value("--precision", flags.precision, "fp32");
+  std::optional<std::int64_t> microbatch;
+  if (flags.microbatch) {
+    microbatch = parse_count("--microbatch", *flags.microbatch, 1, kMostExamples);
+    if (*microbatch > batch) throw_user_error("--microbatch {} is more than --batch {}; use at most that", *microbatch, batch);
+  }
+  const std::int64_t min_microbatch =
+      flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
+  const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
+  const std::string checkpoint = flags.checkpoint.value_or("none");
+  const std::string precision = flags.precision.value_or("fp32");
+  require_value("--checkpoint", checkpoint, "none");
+  require_value("--precision", precision, "fp32");
   require_value("--accounting", flags.accounting, "real");
   const int threads = thread_count(flags);
+  const frontend::ZooOptions options{
+      .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
+      .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0};
 
-  Graph graph = frontend::build_zoo_model(
-      *flags.model, {.batch = microbatch,
-                     .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
-                     .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0});
-  frontend::freeze(graph, flags.frozen);
   Backend backend = backends::cpu_backend(threads);
-  if (flags.workspace_limit) backend.workspace_limit = parse_bytes(*flags.workspace_limit);
-  report::Settings settings{
-      .precision = flags.precision, .checkpoint = flags.checkpoint, .backend = std::string(backend.name), .threads = threads};
-  return {.graph = std::move(graph),
-          .backend = std::move(backend),
-          .options = {.batch = batch, .passes = {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes}},
-          .settings = std::move(settings)};
+  if (flags.workspace_limit) backend.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
+  const auto model = [&](std::int64_t size) {
+    frontend::ZooOptions sized = options;
+    sized.batch = size;
+    Graph graph = frontend::build_zoo_model(*flags.model, sized);
+    frontend::freeze(graph, flags.frozen);
+    return graph;
+  };
+  Fit found = fit({.model = model,
+                   .options = {.batch = batch, .passes = passes},
+                   .budget = budget,
+                   .microbatch = microbatch,
+                   .min_microbatch = min_microbatch},
+                  backend);
+  report::Settings settings{.precision = precision,
+                            .checkpoint = checkpoint,
+                            .budget = budget,
+                            .backend = std::string(backend.name),
+                            .threads = threads};
+  return {.plan = std::move(found.plan), .backend = std::move(backend), .settings = std::move(settings)};
 }
 
 void write_json(const nlohmann::ordered_json& json) { write_out(json.dump() + "\n"); }
@@ -67,32 +84,31 @@ void run_plan(const Flags& flags) {
   if (flags.dump_after && (flags.json || flags.kernels)) {
     throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json ? "--json" : "--kernels");
   }
-  Request request = make_request(flags);
+  PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
   std::string program_text;
   if (flags.dump_after) {
-    request.options.passes.dump_after = *flags.dump_after;
-    request.options.passes.dump = [&](std::string_view /*pass*/, const std::string& text) { program_text = text; };
+    passes.dump_after = *flags.dump_after;
+    passes.dump = [&](std::string_view /*pass*/, const std::string& text) { program_text = text; };
   }
-  const Plan plan = compile(request.graph, request.backend, request.options);
+  const auto [plan, backend, settings] = make_plan(flags, passes);
   if (flags.dump_after) return write_out(program_text);
 
   const std::vector<report::KernelUse> kernels =
-      flags.kernels ? report::kernels_of(plan.program, request.backend) : std::vector<report::KernelUse>{};
+      flags.kernels ? report::kernels_of(plan.program, backend) : std::vector<report::KernelUse>{};
   if (flags.json) {
-    nlohmann::ordered_json json = report::plan_json(plan, request.settings);
+    nlohmann::ordered_json json = report::plan_json(plan, settings);
     if (flags.kernels) json["kernels"] = report::kernels_json(kernels);
     return write_json(json);
   }
-  std::string text = report::plan_text(plan, request.settings);
+  std::string text = report::plan_text(plan, settings);
   if (flags.kernels) text += "\n" + report::kernels_text(kernels);
   write_out(text);
 }
 
 void run_profile(const Flags& flags) {
-  const Request request = make_request(flags);
-  const Plan plan = compile(request.graph, request.backend, request.options);
-  if (flags.json) return write_json(report::profile_json(plan, request.settings));
-  write_out(report::profile_text(plan, request.settings));
+  const auto [plan, backend, settings] = make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
+  if (flags.json) return write_json(report::profile_json(plan, settings));
+  write_out(report::profile_text(plan, settings));
 }
 
 }  // namespace snug::cli

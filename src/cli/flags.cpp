@@ -1,6 +1,7 @@
 #include "cli/flags.h"
 
 #include <charconv>
+#include <cmath>
 
 #include <CLI/CLI.hpp>
 
@@ -20,15 +21,18 @@ void add_each(CLI::App& app, const std::string& name, std::vector<std::string>& 
   app.add_option(name, values, description)->type_name(type)->allow_extra_args(false);
 }
 
+void add_json_flag(CLI::App& app, Flags& flags) { app.add_flag("--json", flags.json, "print one JSON object and nothing else"); }
+
 // Which program: the model and how it is trained.
-void add_program_flags(CLI::App& app, Flags& flags) {
-  add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
-  add(app, "--batch", flags.batch, "N", "examples of one step");
-  add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: the batch)");
+void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_default) {
+  add(app, "--batch", flags.batch, "N", "examples of one step" + batch_default);
+  add(app, "--budget", flags.budget, "BYTES", "memory that training may take, as in 24MB or 6.4MiB (default: all it likes)");
+  add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: as many as fit)");
+  add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY", "what backward recomputes instead of keeping: none");
-  add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32");
-  add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the model's own)");
-  add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the model's own)");
+  add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
+  add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
+  add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");
   add_each(app, "--freeze", flags.frozen, "PREFIX", "parameters so named are not trained; may be repeated");
   add(app, "--threads", flags.threads, "N", "threads that will run it (default: all cores)");
 }
@@ -39,21 +43,77 @@ void add_compiler_flags(CLI::App& app, Flags& flags) {
   add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that costs bytes, such as prepack_weights");
 }
 
+void add_run_folder(CLI::App& app, Flags& flags) {
+  add(app, "RUN", flags.folder, "", "the folder of a run, as 'snug train --out' made it");
+  app.add_flag("--best", flags.best, "the weights of the best evaluation instead of the last ones");
+}
+
 }  // namespace
 
 void add_plan_flags(CLI::App& app, Flags& flags) {
-  add_program_flags(app, flags);
+  add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
+  add_program_flags(app, flags, "");
   app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
-  app.add_flag("--json", flags.json, "print one JSON object and nothing else");
+  add_json_flag(app, flags);
   add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
   add_compiler_flags(app, flags);
 }
 
 void add_profile_flags(CLI::App& app, Flags& flags) {
-  add_program_flags(app, flags);
+  add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
+  add_program_flags(app, flags, "");
   add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real");
-  app.add_flag("--json", flags.json, "print one JSON object and nothing else");
+  add_json_flag(app, flags);
   add_compiler_flags(app, flags);
+}
+
+void add_train_flags(CLI::App& app, Flags& flags) {
+  add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
+  add(app, "--data", flags.data, "DATA",
+      "embedded, cifar10, or a folder of images: FOLDER/train/CLASS/*.png (default: embedded)");
+  add_program_flags(app, flags, " (default: 100)");
+  add(app, "--epochs", flags.epochs, "N", "times through the data (default: 1)");
+  add(app, "--steps", flags.steps, "N", "batches to train on, instead of epochs");
+  add(app, "--device", flags.device, "DEVICE", "cpu or cuda (default: cpu)");
+  add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
+  add(app, "--learning-rate", flags.learning_rate, "R", "of SGD with Nesterov momentum (default: 0.1)");
+  add(app, "--momentum", flags.momentum, "M", "share of the last update that goes on (default: 0.9)");
+  add(app, "--weight-decay", flags.weight_decay, "D", "pull of the weights towards zero (default: 0.0005)");
+  add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
+  add(app, "--schedule", flags.schedule, "KIND", "the learning rate over time: constant, step or cosine (default: constant)");
+  add(app, "--warmup-steps", flags.warmup_steps, "N", "steps in which the learning rate rises from 0");
+  add(app, "--milestones", flags.milestones, "E,E", "epochs after which 'step' multiplies the rate by --gamma");
+  add(app, "--gamma", flags.gamma, "G", "see --milestones (default: 0.1)");
+  add(app, "--augment", flags.augment, "YES|NO", "mirrored and shifted images (default: yes, but not for the embedded digits)");
+  add(app, "--init", flags.init, "FILE", "weights to begin with, a safetensors file");
+  add(app, "--eval-every", flags.eval_every, "STEPS", "how often to test (default: after every epoch)");
+  add(app, "--snapshot-every", flags.snapshot_every, "STEPS", "how often to save (default: after every epoch)");
+  add(app, "--keep", flags.keep, "N", "newest snapshots that stay, beside the best (default: 2)");
+  add(app, "--out", flags.out, "FOLDER", "where the run is kept (default: runs/MODEL)");
+  app.add_flag("--resume", flags.resume, "go on with the run in --out, from its last snapshot");
+  add(app, "--allow", flags.allow, "LIST", "how far a plan may go: exact,reassociated,microbatch (the default: all of these)");
+  add_json_flag(app, flags);
+}
+
+void add_eval_flags(CLI::App& app, Flags& flags) {
+  add_run_folder(app, flags);
+  add(app, "--data", flags.data, "DATA", "other data than the run's own");
+  add(app, "--device", flags.device, "DEVICE", "cpu or cuda (default: the run's)");
+  add(app, "--threads", flags.threads, "N", "threads that will run it (default: the run's)");
+  add_json_flag(app, flags);
+}
+
+void add_export_flags(CLI::App& app, Flags& flags) {
+  add_run_folder(app, flags);
+  add(app, "--to", flags.to, "FILE", "where the weights go, a safetensors file with PyTorch's names");
+  add_json_flag(app, flags);
+}
+
+void add_data_flags(CLI::App& app, Flags& flags) {
+  add(app, "ACTION", flags.action, "", "get: bring it onto this machine; info: what is in it");
+  add(app, "DATA", flags.dataset, "", "embedded, cifar10, or a folder of images");
+  add(app, "--image-size", flags.image_size, "N", "info: size that a folder's images are brought to (default: 32)");
+  add_json_flag(app, flags);
 }
 
 std::int64_t parse_count(std::string_view flag, std::string_view text, std::int64_t least, std::int64_t most) {
@@ -63,6 +123,35 @@ std::int64_t parse_count(std::string_view flag, std::string_view text, std::int6
     throw_user_error("{} takes a whole number from {} to {}, not '{}'", flag, least, most, text);
   }
   return value;
+}
+
+double parse_number(std::string_view flag, std::string_view text, double least, double most) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most)) {
+    throw_user_error("{} takes a number from {} to {}, not '{}'", flag, least, most, text);
+  }
+  return value;
+}
+
+Bytes parse_size(std::string_view flag, std::string_view text) {
+  try {
+    return parse_bytes(text);
+  } catch (const UserError& error) {
+    throw_user_error("{}: {}", flag, error.what());
+  }
+}
+
+std::vector<std::string> parse_list(std::string_view flag, std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    if (word.empty()) throw_user_error("{} takes words with a comma between them, not '{}'", flag, text);
+    words.emplace_back(word);
+    if (comma == std::string_view::npos) return words;
+    text.remove_prefix(comma + 1);
+  }
 }
 
 void require_value(std::string_view flag, std::string_view value, std::string_view possible) {

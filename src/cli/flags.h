@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
+
 namespace CLI {
 class App;
 }
@@ -16,17 +18,48 @@ namespace snug::cli {
 // Numbers are kept as text until they are used, so that a bad one gets a sentence of ours.
 struct Flags {
   std::string command;
-  std::optional<std::string> model;
+  std::optional<std::string> model;   // or a recipe's file
+  std::optional<std::string> folder;  // of a run
+  std::string action;                 // of `snug data`
+  std::string dataset;
+
   std::optional<std::string> batch;
   std::optional<std::string> microbatch;
+  std::optional<std::string> min_microbatch;
+  std::optional<std::string> budget;
+  std::optional<std::string> allow;
   std::optional<std::string> classes;
   std::optional<std::string> image_size;
+  std::optional<std::string> device;
   std::optional<std::string> threads;
   std::optional<std::string> workspace_limit;
-  std::string precision = "fp32";
-  std::string checkpoint = "none";
+  std::optional<std::string> precision;
+  std::optional<std::string> checkpoint;
   std::string accounting = "real";
   std::vector<std::string> frozen;
+
+  std::optional<std::string> data;
+  std::optional<std::string> epochs;
+  std::optional<std::string> steps;
+  std::optional<std::string> seed;
+  std::optional<std::string> learning_rate;
+  std::optional<std::string> momentum;
+  std::optional<std::string> weight_decay;
+  std::optional<std::string> clip_norm;
+  std::optional<std::string> schedule;
+  std::optional<std::string> warmup_steps;
+  std::optional<std::string> milestones;
+  std::optional<std::string> gamma;
+  std::optional<std::string> augment;
+  std::optional<std::string> eval_every;
+  std::optional<std::string> snapshot_every;
+  std::optional<std::string> keep;
+  std::optional<std::string> init;
+  std::optional<std::string> out;
+  std::optional<std::string> to;
+  bool resume = false;
+  bool best = false;
+
   std::vector<std::string> disabled_passes;
   std::vector<std::string> enabled_passes;
   std::optional<std::string> dump_after;
@@ -36,11 +69,23 @@ struct Flags {
 
 void add_plan_flags(CLI::App& app, Flags& flags);
 void add_profile_flags(CLI::App& app, Flags& flags);
+void add_train_flags(CLI::App& app, Flags& flags);
+void add_eval_flags(CLI::App& app, Flags& flags);
+void add_export_flags(CLI::App& app, Flags& flags);
+void add_data_flags(CLI::App& app, Flags& flags);
 
 // The whole number that a flag was given; UserError naming the flag when it is none or out of range.
 std::int64_t parse_count(std::string_view flag, std::string_view text, std::int64_t least, std::int64_t most);
+// The number that a flag was given, from `least` to `most`.
+double parse_number(std::string_view flag, std::string_view text, double least, double most);
+// The size that a flag was given, as in 6.7MB.
+Bytes parse_size(std::string_view flag, std::string_view text);
+// The words between commas.
+std::vector<std::string> parse_list(std::string_view flag, std::string_view text);
 
 // UserError unless `value` is the one that is possible so far.
 void require_value(std::string_view flag, std::string_view value, std::string_view possible);
+
+inline constexpr std::int64_t kMostExamples = 1'000'000'000;
 
 }  // namespace snug::cli

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "frontend/zoo.h"
 
 namespace snug::cli {
@@ -18,12 +18,43 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kColumn = 26;  // where descriptions begin
 
-constexpr std::array<std::string_view, 3> kPlanExamples{"snug plan wrn-28-2 --batch 100",
-                                                        "snug plan resnet-50 --batch 64 --microbatch 8 --kernels",
-                                                        "snug plan small-cnn --batch 32 --json"};
-constexpr std::array<std::string_view, 3> kProfileExamples{"snug profile wrn-28-2 --batch 100",
-                                                           "snug profile resnet-18 --batch 32 --freeze layer",
-                                                           "snug profile vgg-16 --batch 8 --classes 10 --image-size 64"};
+struct CommandHelp {
+  std::string_view command;
+  std::string_view usage;  // behind the command's name
+  std::array<std::string_view, 3> examples;
+  bool shows_models;
+};
+
+constexpr std::array<CommandHelp, 6> kHelp{
+    {{"train",
+      "MODEL|recipe.toml [flags]",
+      {"snug train small-cnn --budget 2MB --epochs 12",
+       "snug train wrn-28-2 --data cifar10 --budget 64MB --epochs 30 --schedule cosine",
+       "snug train --out runs/wrn-28-2 --resume"},
+      true},
+     {"plan",
+      "MODEL --batch N [flags]",
+      {"snug plan wrn-28-2 --batch 100", "snug plan wrn-28-2 --batch 100 --budget 64MB",
+       "snug plan resnet-50 --batch 64 --microbatch 8 --kernels"},
+      true},
+     {"profile",
+      "MODEL --batch N [flags]",
+      {"snug profile wrn-28-2 --batch 100", "snug profile resnet-18 --batch 32 --freeze layer",
+       "snug profile vgg-16 --batch 8 --classes 10 --image-size 64"},
+      true},
+     {"eval",
+      "RUN [flags]",
+      {"snug eval runs/wrn-28-2", "snug eval runs/wrn-28-2 --best", "snug eval runs/wrn-28-2 --json"},
+      false},
+     {"export",
+      "RUN --to FILE [flags]",
+      {"snug export runs/wrn-28-2 --to weights.safetensors", "snug export runs/wrn-28-2 --best --to best.safetensors",
+       "snug train resnet-50 --data photos --init weights.safetensors"},
+      false},
+     {"data",
+      "get|info DATA [flags]",
+      {"snug data get cifar10", "snug data info embedded", "snug data info photos --image-size 224"},
+      false}}};
 
 // A name and its description, wrapped so that it stays in its column.
 void put_entry(std::string& out, std::string_view name, std::string_view description) {
@@ -48,10 +79,11 @@ void put_options(std::string& out, const CLI::App& app) {
   }
 }
 
-std::span<const std::string_view> examples_of(const std::string& command) {
-  if (command == "plan") return kPlanExamples;
-  if (command == "profile") return kProfileExamples;
-  return {};
+const CommandHelp& help_of(const std::string& command) {
+  const auto* const found =
+      std::find_if(kHelp.begin(), kHelp.end(), [&](const CommandHelp& help) { return help.command == command; });
+  SNUG_CHECK(found != kHelp.end(), "'snug {}' has no help", command);
+  return *found;
 }
 
 void put_models(std::string& out) {
@@ -65,18 +97,19 @@ std::string root_help(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands({})) put_entry(out, command->get_name(), command->get_description());
   out += "\nflags\n";
   put_options(out, app);
-  out += fmt::format("\nexamples\n  {}\n  {}\n", kPlanExamples.front(), kProfileExamples.front());
+  out += "\nexamples\n";
+  for (const CommandHelp& help : kHelp) out += fmt::format("  {}\n", help.examples.front());
   put_models(out);
   return out;
 }
 
 std::string command_help(const CLI::App& app) {
-  const std::string& name = app.get_name();
-  std::string out = fmt::format("snug {0}: {1}\n\nusage: snug {0} MODEL --batch N [flags]\n\n", name, app.get_description());
+  const CommandHelp& help = help_of(app.get_name());
+  std::string out = fmt::format("snug {0}: {1}\n\nusage: snug {0} {2}\n\n", help.command, app.get_description(), help.usage);
   put_options(out, app);
   out += "\nexamples\n";
-  for (const std::string_view example : examples_of(name)) out += fmt::format("  {}\n", example);
-  put_models(out);
+  for (const std::string_view example : help.examples) out += fmt::format("  {}\n", example);
+  if (help.shows_models) put_models(out);
   return out;
 }
 

@@ -34,11 +34,14 @@ TEST_P(BadInputs, GetOneSentenceAndExitCodeTwo) {
 
 INSTANTIATE_TEST_SUITE_P(
     Commands, BadInputs,
-    testing::Values(BadInput{"", "no command is given; the commands are plan and profile (see 'snug --help')"},
-                    BadInput{"trian", "there is no command 'trian'; the commands are plan and profile (see 'snug --help')"},
-                    BadInput{"help", "there is no command 'help'; the commands are plan and profile (see 'snug --help')"},
-                    BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
-                    BadInput{"--bogus plan wrn-28-2 --batch 4", "there is no flag '--bogus' (see 'snug --help')"}));
+    testing::Values(
+        BadInput{"", "no command is given; the commands are train, plan, profile, eval, export and data (see 'snug --help')"},
+        BadInput{"trian",
+                 "there is no command 'trian'; the commands are train, plan, profile, eval, export and data (see 'snug --help')"},
+        BadInput{"help",
+                 "there is no command 'help'; the commands are train, plan, profile, eval, export and data (see 'snug --help')"},
+        BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
+        BadInput{"--bogus plan wrn-28-2 --batch 4", "there is no flag '--bogus' (see 'snug --help')"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Arguments, BadInputs,
@@ -47,13 +50,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"profile --batch 4",
                  "'snug profile' needs a model, as in 'snug profile wrn-28-2 --batch 100' (see 'snug profile --help')"},
         BadInput{"plan wrn-28-2", "'snug plan' needs --batch, as in 'snug plan wrn-28-2 --batch 100'"},
-        BadInput{"plan wrn-28-2 vgg-16 --batch 4", "'snug plan' takes one model; 'vgg-16' is one too many"},
+        BadInput{"plan wrn-28-2 vgg-16 --batch 4", "'snug plan' was given 'vgg-16', which is one word too many"},
         BadInput{"plan wrn-28-2 --batch 4 --bogus 3", "'snug plan' has no flag '--bogus' (see 'snug plan --help')"},
         BadInput{"profile wrn-28-2 --batch 4 -x", "'snug profile' has no flag '-x' (see 'snug profile --help')"},
         BadInput{"plan wrn-28-2 --batch 4 --accounting real", "'snug plan' has no flag '--accounting' (see 'snug plan --help')"},
         BadInput{"plan wrn-28-2 --batch", "--batch needs a value"}, BadInput{"plan wrn-28-2 --batch=", "--batch needs a value"},
         BadInput{"plan wrn-28-2 --batch 4 --freeze", "--freeze needs a value"},
-        BadInput{"plan wrn-28-2 --batch 4 --json=maybe", "--json and --kernels take no value; write them alone"},
+        BadInput{"plan wrn-28-2 --batch 4 --json=maybe",
+                 "--json, --kernels, --resume and --best take no value; write them alone"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --json",
                  "--dump-after prints the program and nothing else; leave out --json"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --kernels",

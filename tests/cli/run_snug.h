@@ -1,6 +1,7 @@
 // Runs the command as a user does: another process, its output and its exit code.
 #pragma once
 
+#include <csignal>
 #include <cstdio>
 #include <fcntl.h>
 #include <functional>
@@ -40,27 +41,44 @@ class TemporaryFile {
   std::FILE* file_;
 };
 
-// `redirect` runs in the child before the command does and may put standard output elsewhere.
-inline Ended run_snug(const std::vector<std::string>& arguments, const std::function<void()>& redirect = {}) {
-  TemporaryFile out;
-  TemporaryFile err;
-  std::vector<std::string> words{SNUG_PROGRAM};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) {
-    dup2(out.descriptor(), STDOUT_FILENO);
-    dup2(err.descriptor(), STDERR_FILENO);
-    if (redirect) redirect();
-    execv(SNUG_PROGRAM, argv.data());
-    _exit(127);
+// The command while it runs.
+class RunningSnug {
+ public:
+  // `redirect` runs in the child before the command does and may put standard output elsewhere.
+  explicit RunningSnug(const std::vector<std::string>& arguments, const std::function<void()>& redirect = {}) {
+    std::vector<std::string> words{SNUG_PROGRAM};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    child_ = fork();
+    if (child_ < 0) throw std::runtime_error("fork failed");
+    if (child_ == 0) {
+      dup2(out_.descriptor(), STDOUT_FILENO);
+      dup2(err_.descriptor(), STDERR_FILENO);
+      if (redirect) redirect();
+      execv(SNUG_PROGRAM, argv.data());
+      _exit(127);
+    }
   }
-  int status = 0;
-  if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid failed");
-  return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), .out = out.text(), .err = err.text()};
+
+  void signal(int number) const { kill(child_, number); }
+
+  Ended wait() {
+    int status = 0;
+    if (waitpid(child_, &status, 0) != child_) throw std::runtime_error("waitpid failed");
+    return {
+        .exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), .out = out_.text(), .err = err_.text()};
+  }
+
+ private:
+  TemporaryFile out_;
+  TemporaryFile err_;
+  pid_t child_ = -1;
+};
+
+inline Ended run_snug(const std::vector<std::string>& arguments, const std::function<void()>& redirect = {}) {
+  return RunningSnug(arguments, redirect).wait();
 }
 
 }  // namespace snug::cli

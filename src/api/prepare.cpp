@@ -1,0 +1,116 @@
+#include "api/prepare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "backends/cpu/cpu.h"
+#include "backends/cuda_plugin.h"
+#include "base/error.h"
+#include "frontend/graph_builder.h"
+#include "frontend/zoo.h"
+
+namespace snug {
+
+namespace {
+
+std::int64_t own_image_size(const train::Recipe& recipe) {
+  const Graph graph = frontend::build_zoo_model(recipe.model, {.batch = 1});
+  for (const State& state : graph.states) {
+    if (state.name == "images") return state.type.shape[2];
+  }
+  throw_user_error("'{}' does not take images", recipe.model);
+}
+
+DType stored_as(const train::Recipe& recipe) {
+  if (recipe.precision == "fp32") return DType::f32;
+  if (recipe.precision == "fp16" && recipe.device == "cuda") return DType::f16;
+  throw_user_error("precision '{}' is not possible on '{}'; use fp32{}", recipe.precision, recipe.device,
+                   recipe.device == "cuda" ? " or fp16" : "");
+}
+
+// The digits of the embedded set are no longer themselves when mirrored; photographs are.
+bool augments(const train::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
+
+}  // namespace
+
+std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
+  return data::open_dataset(recipe.data,
+                            {.image_size = recipe.image_size.value_or(0), .default_image_size = own_image_size(recipe)});
+}
+
+Backend open_backend(const train::Recipe& recipe) {
+  if (recipe.device == "cuda") return backends::load_cuda_backend();
+  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  return backends::cpu_backend(static_cast<int>(recipe.threads > 0 ? recipe.threads : cores));
+}
+
+Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend) {
+  const DType dtype = stored_as(recipe);
+  if (recipe.checkpoint.value_or("none") != "none") {
+    throw_user_error("checkpoint '{}' is not possible; so far there is only 'none'", *recipe.checkpoint);
+  }
+  const std::int64_t classes = recipe.classes.value_or(data.classes);
+  if (classes < data.classes) {
+    throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
+  }
+  if (data.channels != 3 || data.height != data.width) {
+    throw_user_error("the images of '{}' are {}x{} with {} channels; models take square ones with 3", data.name, data.height,
+                     data.width, data.channels);
+  }
+  const auto model = [&](std::int64_t microbatch) {
+    Graph graph = frontend::build_zoo_model(recipe.model, {.batch = microbatch,
+                                                           .classes = classes,
+                                                           .image_size = data.height,
+                                                           .dtype = dtype,
+                                                           .augment = augments(recipe),
+                                                           .mean = data.mean,
+                                                           .std = data.std});
+    frontend::freeze(graph, recipe.freeze);
+    return graph;
+  };
+  const train::OptimizerRecipe& optimizer = recipe.optimizer;
+  return fit({.model = model,
+              .options = {.batch = recipe.batch,
+                          .sgd = {.momentum = optimizer.momentum,
+                                  .weight_decay = optimizer.weight_decay,
+                                  .nesterov = optimizer.nesterov,
+                                  .clip_norm = optimizer.clip_norm.value_or(0)}},
+              .budget = recipe.budget_bytes,
+              .microbatch = recipe.microbatch,
+              .min_microbatch = recipe.min_microbatch.value_or(10)},
+             backend);
+}
+
+train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data) {
+  const std::uint64_t epoch = train::steps_per_epoch(data, recipe.batch);
+  const auto epochs_to_steps = [&](double epochs) {
+    return static_cast<std::uint64_t>(std::llround(epochs * static_cast<double>(epoch)));
+  };
+  train::LoopSettings settings;
+  settings.total_steps =
+      recipe.steps ? static_cast<std::uint64_t>(*recipe.steps) : static_cast<std::uint64_t>(recipe.epochs.value_or(1)) * epoch;
+  settings.total_steps = std::max<std::uint64_t>(1, settings.total_steps);
+  if (recipe.eval_every) settings.eval_every = static_cast<std::uint64_t>(*recipe.eval_every);
+  if (recipe.snapshot_every) settings.snapshot_every = static_cast<std::uint64_t>(*recipe.snapshot_every);
+  settings.keep = static_cast<std::size_t>(recipe.keep);
+
+  const train::ScheduleRecipe& asked = recipe.schedule;
+  train::Schedule& schedule = settings.schedule;
+  schedule.base = recipe.optimizer.learning_rate;
+  schedule.warmup_steps = static_cast<std::uint64_t>(asked.warmup_steps);
+  schedule.total_steps = settings.total_steps;
+  schedule.gamma = asked.gamma;
+  schedule.final = asked.final * recipe.optimizer.learning_rate;
+  for (const double milestone : asked.milestones) schedule.milestones.push_back(epochs_to_steps(milestone));
+  using Kind = train::ScheduleRecipe::Kind;
+  schedule.kind = asked.kind == Kind::cosine ? train::Schedule::Kind::cosine
+                  : asked.kind == Kind::step ? train::Schedule::Kind::step
+                                             : train::Schedule::Kind::constant;
+  train::check(schedule);
+  return settings;
+}
+
+double initial_loss_scale(const train::Recipe& recipe) { return recipe.precision == "fp16" ? 1024 : 1; }
+
+}  // namespace snug

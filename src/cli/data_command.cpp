@@ -1,0 +1,86 @@
+#include <filesystem>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "data/dataset.h"
+#include "data/get_cifar10.h"
+#include "report/text.h"
+
+namespace snug::cli {
+
+namespace {
+
+void get(const Flags& flags) {
+  if (flags.dataset == "embedded") throw UserError("the embedded data is part of the program; there is nothing to get");
+  if (flags.dataset != "cifar10")
+    throw_user_error("'{}' cannot be got; so far 'snug data get cifar10' is what there is", flags.dataset);
+  const std::filesystem::path folder = data::cifar10_folder();
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  std::string last;
+  const data::GetResult result = data::get_cifar10(folder, [&](const data::GetProgress& progress) {
+    if (terminal && progress.total > 0) {
+      std::fputs(fmt::format("\r\x1b[K{} {} of {}", progress.doing, format_bytes(Bytes(progress.done)),
+                             format_bytes(Bytes(progress.total)))
+                     .c_str(),
+                 stderr);
+    } else if (progress.doing != last) {
+      std::fputs(fmt::format("{}\n", progress.doing).c_str(), stderr);
+    }
+    last = progress.doing;
+  });
+  if (terminal) std::fputs("\r\x1b[K", stderr);
+  const char* how = result == data::GetResult::already_there ? "was there already, complete and verified"
+                    : result == data::GetResult::downloaded  ? "downloaded and verified"
+                                                             : "brought from the mirror and verified";
+  if (flags.json) {
+    return write_out(nlohmann::ordered_json{{"data", flags.dataset}, {"folder", folder.string()}, {"result", how}}.dump() + "\n");
+  }
+  write_out(fmt::format("{}: {} {}\n", folder.string(), flags.dataset, how));
+}
+
+void info(const Flags& flags) {
+  const std::int64_t size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0;
+  const std::unique_ptr<data::Dataset> dataset = data::open_dataset(flags.dataset, {.image_size = size});
+  const data::Description& data = dataset->description();
+  if (flags.json) {
+    const nlohmann::ordered_json json{{"data", data.name},
+                                      {"channels", data.channels},
+                                      {"height", data.height},
+                                      {"width", data.width},
+                                      {"classes", data.classes},
+                                      {"class_names", data.class_names},
+                                      {"train_examples", data.train_examples},
+                                      {"test_examples", data.test_examples},
+                                      {"mean", data.mean},
+                                      {"std", data.std}};
+    return write_out(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  }
+  std::string out = fmt::format("{}: {} training and {} test images of {}x{} with {} channels\n", data.name,
+                                report::format_count(data.train_examples), report::format_count(data.test_examples), data.height,
+                                data.width, data.channels);
+  out += fmt::format("{} classes:", data.classes);
+  constexpr std::size_t kShown = 12;
+  for (std::size_t i = 0; i < data.class_names.size() && i < kShown; ++i) out += fmt::format(" {}", data.class_names[i]);
+  if (data.class_names.size() > kShown) out += " ...";
+  out += "\nper channel, of 0..255:";
+  for (std::size_t c = 0; c < data.mean.size(); ++c) out += fmt::format(" {:.1f} +- {:.1f}", data.mean[c], data.std[c]);
+  write_out(out + "\n");
+}
+
+}  // namespace
+
+void run_data(const Flags& flags) {
+  if (flags.action.empty() || flags.dataset.empty()) {
+    throw UserError(
+        "'snug data' needs what to do and with which data, as in 'snug data get cifar10' or 'snug data info embedded'");
+  }
+  if (flags.action == "get") return get(flags);
+  if (flags.action == "info") return info(flags);
+  throw_user_error("'snug data' can get and info, not '{}'", flags.action);
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,93 @@
+// What is done with a finished run: its accuracy, its weights.
+#include <filesystem>
+
+#include "api/prepare.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/stop_signal.h"
+#include "report/json.h"
+#include "report/text.h"
+#include "train/snapshot.h"
+#include "train/weights.h"
+
+namespace snug::cli {
+
+namespace {
+
+// The run's last whole snapshot, or that of its best evaluation.
+train::SnapshotInfo find_snapshot(const Flags& flags) {
+  if (!flags.folder) {
+    throw_user_error("'snug {0}' needs the folder of a run, as in 'snug {0} runs/wrn-28-2' (see 'snug {0} --help')",
+                     flags.command);
+  }
+  const std::filesystem::path folder = *flags.folder;
+  if (!std::filesystem::is_directory(folder))
+    throw_user_error("there is no folder '{}'; name one that 'snug train' made", folder.string());
+  train::FoundSnapshot found = train::find_latest_good(folder);
+  for (const std::string& warning : found.warnings) std::fputs(fmt::format("snug: {}\n", warning).c_str(), stderr);
+  if (!found.snapshot)
+    throw_user_error("'{}' holds no whole snapshot; train it first, with 'snug train --out {}'", folder.string(),
+                     folder.string());
+  if (!flags.best) return std::move(*found.snapshot);
+  if (!found.snapshot->progress.best_metric) {
+    throw_user_error("the run in '{}' has not been tested yet, so it has no best weights; leave out --best", folder.string());
+  }
+  return train::inspect_snapshot(train::snapshot_path(folder, found.snapshot->progress.best_step));
+}
+
+// A session with the snapshot's weights. It is planned anew: what was saved is in logical order and fits any plan.
+train::Session open_session(const train::SnapshotInfo& snapshot, const train::Recipe& recipe, const data::Description& data) {
+  const Backend backend = open_backend(recipe);
+  train::Session session(fit_recipe(recipe, data, backend).plan, backend, recipe.seed);
+  train::load_snapshot(snapshot.path, session);
+  return session;
+}
+
+}  // namespace
+
+void run_eval(const Flags& flags) {
+  const train::SnapshotInfo snapshot = find_snapshot(flags);
+  train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
+  const std::string trained_on = recipe.data;
+  const std::int64_t classes = recipe.classes.value_or(open_data(recipe)->description().classes);
+  if (flags.data) recipe.data = *flags.data;
+  if (flags.device) recipe.device = *flags.device;
+  if (flags.threads) recipe.threads = parse_count("--threads", *flags.threads, 1, 1024);
+  recipe.classes = classes;
+  train::check_recipe(recipe);
+  const std::unique_ptr<data::Dataset> dataset = open_data(recipe);
+  train::Session session = open_session(snapshot, recipe, dataset->description());
+  const StopSignal stop;
+  const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
+  if (result.examples < dataset->description().test_examples) throw UserError("evaluation was interrupted; run it again");
+  const double accuracy = static_cast<double>(result.correct) / static_cast<double>(result.examples);
+  if (flags.json) {
+    const nlohmann::ordered_json json{{"model", recipe.model},
+                                      {"run", *flags.folder},
+                                      {"data", recipe.data},
+                                      {"step", snapshot.counters.step},
+                                      {"test_examples", result.examples},
+                                      {"test_loss", result.loss},
+                                      {"test_accuracy", accuracy}};
+    return write_out(json.dump() + "\n");
+  }
+  write_out(fmt::format("{} after step {}: {:.2f}% of {} test images of {} are right, loss {:.4f}\n", recipe.model,
+                        snapshot.counters.step, 100 * accuracy, report::format_count(result.examples), recipe.data, result.loss));
+}
+
+void run_export(const Flags& flags) {
+  const train::SnapshotInfo snapshot = find_snapshot(flags);
+  if (!flags.to) throw_user_error("'snug export' needs --to, as in 'snug export {} --to weights.safetensors'", *flags.folder);
+  const train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
+  const train::Session session = open_session(snapshot, recipe, open_data(recipe)->description());
+  train::export_weights(*flags.to, session);
+  if (flags.json) {
+    const nlohmann::ordered_json json{
+        {"model", recipe.model}, {"run", *flags.folder}, {"step", snapshot.counters.step}, {"to", *flags.to}};
+    return write_out(json.dump() + "\n");
+  }
+  write_out(fmt::format("{}: the weights of {} after step {}\n", *flags.to, recipe.model, snapshot.counters.step));
+}
+
+}  // namespace snug::cli

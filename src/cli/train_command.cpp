@@ -1,0 +1,200 @@
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "api/prepare.h"
+#include "base/error.h"
+#include "base/process_memory.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/recipe_flags.h"
+#include "cli/stop_signal.h"
+#include "report/json.h"
+#include "report/text.h"
+#include "train/run_folder.h"
+#include "train/weights.h"
+
+namespace snug::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A run put together: what it was told, where it is kept, and the session that trains.
+struct Run {
+  train::Recipe recipe;
+  train::RunFolder folder;
+  std::unique_ptr<data::Dataset> dataset;
+  train::LoopSettings settings;
+  std::unique_ptr<train::Session> session;
+  train::Progress progress;
+  Bytes plain_peak_bytes;
+};
+
+// runs/MODEL, or the first of runs/MODEL-2, runs/MODEL-3, ... that is not there.
+std::filesystem::path free_folder(const std::string& model) {
+  const std::filesystem::path first = std::filesystem::path("runs") / model;
+  if (!std::filesystem::exists(first)) return first;
+  for (int number = 2;; ++number) {
+    std::filesystem::path next = first.string() + fmt::format("-{}", number);
+    if (!std::filesystem::exists(next)) return next;
+  }
+}
+
+void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
+// The settings that are data, not part of the plan.
+void configure(train::Session& session, const train::Recipe& recipe) {
+  session.set_loss_scale(initial_loss_scale(recipe));
+  if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
+}
+
+Run begin(const Flags& flags) {
+  train::Recipe recipe = recipe_of(flags);
+  std::unique_ptr<data::Dataset> dataset = open_data(recipe);
+  train::LoopSettings settings = loop_settings(recipe, dataset->description());
+  const Backend backend = open_backend(recipe);
+  Fit found = fit_recipe(recipe, dataset->description(), backend);
+  auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
+  configure(*session, recipe);
+  if (recipe.init) train::import_weights(*recipe.init, *session);
+  // Only a run that can begin leaves a folder behind.
+  const std::filesystem::path out = flags.out ? std::filesystem::path(*flags.out) : free_folder(recipe.model);
+  train::RunFolder folder = train::RunFolder::create(out, recipe);
+  folder.write_plan(session->plan());
+  train::Progress progress{.recipe = train::print_recipe(recipe)};
+  return {.recipe = std::move(recipe),
+          .folder = std::move(folder),
+          .dataset = std::move(dataset),
+          .settings = std::move(settings),
+          .session = std::move(session),
+          .progress = std::move(progress),
+          .plain_peak_bytes = found.plain_peak_bytes};
+}
+
+Run go_on(const Flags& flags) {
+  if (!flags.out) throw UserError("--resume goes on with the run in --out; name its folder, as in --out runs/x --resume");
+  refuse_changes_on_resume(flags);
+  train::RunFolder folder = train::RunFolder::resume(*flags.out);
+  train::Recipe recipe = folder.recipe();
+  std::unique_ptr<data::Dataset> dataset = open_data(recipe);
+  train::LoopSettings settings = loop_settings(recipe, dataset->description());
+  const Backend backend = open_backend(recipe);
+  Fit found = fit_recipe(recipe, dataset->description(), backend);
+  const train::FoundSnapshot latest = folder.find_latest_good();
+  for (const std::string& warning : latest.warnings) note("snug: " + warning);
+  if (!latest.snapshot && !latest.warnings.empty()) {
+    throw_user_error(
+        "all {} snapshots of the run in '{}' are damaged; bring one back from a copy, or train anew in another folder",
+        latest.warnings.size(), folder.path().string());
+  }
+  // The saved plan, not a new one: other kernels or another microbatch would give other bits.
+  auto session = std::make_unique<train::Session>(
+      latest.snapshot ? train::plan_of(*latest.snapshot, backend) : std::move(found.plan), backend, recipe.seed);
+  configure(*session, recipe);
+  train::Progress progress{.recipe = train::print_recipe(recipe)};
+  if (latest.snapshot) {
+    progress = train::load_snapshot(latest.snapshot->path, *session);
+    progress.recipe = train::print_recipe(recipe);
+  } else if (recipe.init) {
+    train::import_weights(*recipe.init, *session);
+  }
+  folder.rewind(session->step());
+  note(fmt::format("going on after step {} of {}", session->step(), folder.path().string()));
+  return {.recipe = std::move(recipe),
+          .folder = std::move(folder),
+          .dataset = std::move(dataset),
+          .settings = std::move(settings),
+          .session = std::move(session),
+          .progress = std::move(progress),
+          .plain_peak_bytes = found.plain_peak_bytes};
+}
+
+std::string percent(double share) { return fmt::format("{:.2f}%", 100 * share); }
+
+// Before the first step: what will be trained, and in how much memory.
+std::string opening(const Run& run) {
+  const Plan& plan = run.session->plan();
+  const data::Description& data = run.dataset->description();
+  std::string out =
+      fmt::format("{} on {}: {} training images, {} test images, {} classes\n", run.recipe.model, data.name,
+                  report::format_count(data.train_examples), report::format_count(data.test_examples), data.classes);
+  out += fmt::format("{} steps of {} examples", report::format_count(static_cast<std::int64_t>(run.settings.total_steps)),
+                     plan.program.batch);
+  if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
+  out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
+  if (run.recipe.budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe.budget_bytes));
+  if (run.plain_peak_bytes > plan.planned_peak_bytes) {
+    out += fmt::format("; plain training would take {}", format_bytes(run.plain_peak_bytes));
+  }
+  return out;
+}
+
+// The last lines, the one that matters at the very end.
+std::string closing(const Run& run, const train::LoopResult& result, double seconds) {
+  const std::string folder = run.folder.path().string();
+  std::string out = fmt::format("{} {} steps in {}, {:.0f} images/s; kept in {}\n",
+                                result.interrupted ? "stopped after" : "done:", result.steps, format_duration(seconds),
+                                result.images_per_second, folder);
+  if (result.interrupted) {
+    return out + fmt::format("go on with: snug train --out {} --resume\n", folder);
+  }
+  out += fmt::format("test it with: snug eval {0}    take the weights: snug export {0} --to weights.safetensors\n", folder);
+  out += fmt::format("{} test accuracy", result.last_evaluation ? percent(result.last_evaluation->accuracy) : "no");
+  out += fmt::format(" in {}", format_bytes(result.measured_peak_bytes));
+  if (run.recipe.budget_bytes) out += fmt::format(" of the {} given", format_bytes(*run.recipe.budget_bytes));
+  out += fmt::format("; plain training would take {}\n", format_bytes(run.plain_peak_bytes));
+  return out;
+}
+
+nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& result, double seconds) {
+  const Plan& plan = run.session->plan();
+  nlohmann::ordered_json json = report::plan_json(plan, {.precision = run.recipe.precision,
+                                                         .checkpoint = run.recipe.checkpoint.value_or("none"),
+                                                         .budget = run.recipe.budget_bytes,
+                                                         .backend = run.recipe.device,
+                                                         .threads = static_cast<int>(run.recipe.threads)});
+  json["data"] = run.recipe.data;
+  json["run"] = run.folder.path().string();
+  json["steps"] = result.steps;
+  json["interrupted"] = result.interrupted;
+  json["seconds"] = seconds;
+  json["plain_peak_bytes"] = run.plain_peak_bytes.count();
+  json["measured_peak_bytes"] = result.measured_peak_bytes.count();
+  json["images_per_second"] = result.images_per_second;
+  const bool in_process = run.session->executor().arena().host_accessible();
+  json["process_overhead_bytes"] = process_memory().peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
+  json["train_loss"] = result.train_loss;
+  if (result.last_evaluation) {
+    json["test_loss"] = result.last_evaluation->loss;
+    json["test_accuracy"] = result.last_evaluation->accuracy;
+  }
+  if (result.best_accuracy) json["best_test_accuracy"] = *result.best_accuracy;
+  return json;
+}
+
+}  // namespace
+
+void run_train(const Flags& flags) {
+  const StopSignal stop;
+  const auto start = Clock::now();
+  Run run = flags.resume ? go_on(flags) : begin(flags);
+  const std::string first_lines = opening(run);
+  note(first_lines);
+  run.folder.log(first_lines);
+  const Bytes planned = run.session->plan().planned_peak_bytes;
+  train::LoopResult result;
+  {
+    TrainingProgress progress(planned, run.recipe.budget_bytes.value_or(planned));
+    result = train::run_loop(*run.session, *run.dataset, run.settings, run.progress, run.folder, progress, stop.asked());
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const std::string last_lines = closing(run, result, seconds);
+  run.folder.log(last_lines);
+  write_out(flags.json ? result_json(run, result, seconds).dump() + "\n" : last_lines);
+}
+
+}  // namespace snug::cli

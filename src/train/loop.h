@@ -1,0 +1,76 @@
+// The training loop: batches in, steps, evaluations and snapshots out. It ends after the asked number of steps, when it is told
+// to stop, or with the one sentence that says why it cannot go on; whatever the end, what was saved stays.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "data/dataset.h"
+#include "train/run_folder.h"
+#include "train/schedule.h"
+#include "train/session.h"
+#include "train/snapshot.h"
+
+namespace snug::train {
+
+struct LoopSettings {
+  std::uint64_t total_steps = 0;
+  Schedule schedule;
+  std::optional<std::uint64_t> eval_every;      // steps; nothing: after every epoch
+  std::optional<std::uint64_t> snapshot_every;  // steps; nothing: after every epoch
+  std::size_t keep = 2;                         // newest snapshots kept beside the best
+};
+
+struct StepReport {
+  std::uint64_t step = 0;  // counted from 1
+  std::uint64_t total_steps = 0;
+  double epoch = 0;  // how many the run has seen, with its fraction
+  double loss = 0;
+  double accuracy = 0;
+  double learning_rate = 0;
+  double images_per_second = 0;  // of the last steps, evaluations and snapshots left out
+  double seconds_left = 0;
+};
+
+struct EvaluationReport {
+  std::uint64_t step = 0;
+  double loss = 0;
+  double accuracy = 0;
+  bool best = false;  // of all evaluations so far
+};
+
+// Who wants to know what happens. Calls come from the loop's own thread.
+class LoopListener {
+ public:
+  virtual ~LoopListener() = default;
+  virtual void on_step(const StepReport& report) = 0;
+  virtual void on_evaluation(const EvaluationReport& report) = 0;
+  virtual void on_snapshot(std::uint64_t step, const std::filesystem::path& path) = 0;
+};
+
+struct LoopResult {
+  std::uint64_t steps = 0;       // the run's, not only this process's
+  bool interrupted = false;      // told to stop before its last step
+  double train_loss = 0;         // of the last step
+  double images_per_second = 0;  // median over this process's steps
+  std::optional<EvaluationReport> last_evaluation;
+  std::optional<double> best_accuracy;
+  std::filesystem::path last_snapshot;
+  Bytes measured_peak_bytes;
+};
+
+// Steps of one epoch; the last batch may be smaller.
+std::uint64_t steps_per_epoch(const data::Description& data, std::int64_t batch);
+
+// Goes on from where `progress` and the session stand. `stop` may be set by a signal handler. UserError when the loss is not
+// finite (the step's update is then not made), when the data turns out damaged or the folder cannot be written.
+LoopResult run_loop(Session& session, const data::Dataset& dataset, const LoopSettings& settings, Progress progress,
+                    RunFolder& folder, LoopListener& listener, const std::atomic<bool>& stop);
+
+// Mean loss and accuracy over a whole split, in its own order.
+Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop);
+
+}  // namespace snug::train

@@ -1,0 +1,212 @@
+// Training as a user runs it: another process, a folder, signals.
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "run_snug.h"
+#include "temporary_folder.h"
+#include "train/safetensors.h"
+#include "train/snapshot.h"
+
+namespace snug::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> train(const std::filesystem::path& out, const std::vector<std::string>& more = {}) {
+  // Few threads and a tiny batch: these tests are about what is kept, not about speed.
+  std::vector<std::string> arguments{"train",  "small-cnn", "--batch",     "20", "--threads", "1",
+                                     "--seed", "7",         "--clip-norm", "5",  "--out",     out.string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::vector<std::string> resume(const std::filesystem::path& out) {
+  return {"train", "--out", out.string(), "--resume", "--json"};
+}
+
+std::vector<Json> metrics_of(const std::filesystem::path& run) {
+  std::ifstream file(run / "metrics.jsonl");
+  std::vector<Json> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+// Every tensor of a run's last snapshot, by name: weights, momenta, statistics.
+std::map<std::string, std::vector<std::byte>> tensors_of(const std::filesystem::path& run) {
+  const auto found = train::find_latest_good(run);
+  if (!found.snapshot) return {};
+  const train::SafetensorsReader reader(found.snapshot->path);
+  std::map<std::string, std::vector<std::byte>> tensors;
+  for (const train::TensorInfo& tensor : found.snapshot->tensors) {
+    std::vector<std::byte>& bytes = tensors[tensor.name];
+    bytes.resize(tensor.bytes);
+    reader.read(tensor, bytes);
+  }
+  return tensors;
+}
+
+TEST(Train, LeavesARunFolderAndOneJsonObject) {
+  const TemporaryFolder folder;
+  const auto run = folder / "run";
+  const Ended ended = run_snug(train(run, {"--steps", "6", "--eval-every", "3", "--budget", "2.1MB", "--json"}));
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Json result = Json::parse(ended.out);
+  EXPECT_EQ(result["model"], "small-cnn");
+  EXPECT_EQ(result["steps"], 6);
+  EXPECT_EQ(result["interrupted"], false);
+  EXPECT_EQ(result["budget_bytes"], 2'100'000);
+  EXPECT_LE(result["planned_peak_bytes"].get<std::int64_t>(), 2'100'000);
+  EXPECT_EQ(result["measured_peak_bytes"], result["planned_peak_bytes"]);
+  EXPECT_GT(result["plain_peak_bytes"].get<std::int64_t>(), 2'100'000);
+  EXPECT_GT(result["process_overhead_bytes"].get<std::int64_t>(), 0);
+  EXPECT_GT(result["images_per_second"].get<double>(), 0);
+  EXPECT_GE(result["test_accuracy"].get<double>(), 0);
+  for (const char* name : {"recipe.toml", "plan.txt", "metrics.jsonl", "log.txt", "snapshots"}) {
+    EXPECT_TRUE(std::filesystem::exists(run / name)) << name;
+  }
+  const std::vector<Json> metrics = metrics_of(run);
+  ASSERT_EQ(metrics.size(), 8U) << "six steps and two evaluations";
+  EXPECT_EQ(metrics.back()["step"], 6);
+  EXPECT_EQ(metrics.back()["test_accuracy"], result["test_accuracy"]);
+}
+
+TEST(Train, AFinishedRunCanBeTestedAndExported) {
+  const TemporaryFolder folder;
+  const auto run = folder / "run";
+  const Ended trained = run_snug(train(run, {"--steps", "4", "--json"}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Ended tested = run_snug({"eval", run.string(), "--json"});
+  ASSERT_EQ(tested.exit_code, 0) << tested.err;
+  EXPECT_EQ(Json::parse(tested.out)["test_accuracy"], Json::parse(trained.out)["test_accuracy"]);
+  EXPECT_EQ(Json::parse(tested.out)["test_loss"], Json::parse(trained.out)["test_loss"]);
+
+  const auto weights = folder / "weights.safetensors";
+  const Ended exported = run_snug({"export", run.string(), "--to", weights.string()});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  const Ended again = run_snug({"train", "small-cnn", "--init", weights.string(), "--learning-rate", "1e-30", "--batch", "20",
+                                "--steps", "1", "--threads", "1", "--out", (folder / "again").string(), "--json"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const auto before = tensors_of(run);
+  const auto after = tensors_of(folder / "again");
+  ASSERT_TRUE(before.contains("conv2.weight"));
+  EXPECT_EQ(before.at("conv2.weight"), after.at("conv2.weight")) << "a learning rate of nearly 0 leaves the weights as they came";
+}
+
+TEST(Train, RefusesABudgetThatIsTooSmallWithTheLeastThatWouldDo) {
+  const TemporaryFolder folder;
+  const Ended refused = run_snug(train(folder / "run", {"--budget", "100KB"}));
+  EXPECT_EQ(refused.exit_code, 3);
+  const std::string before = "the least that it can be trained in is ";
+  const std::size_t at = refused.err.find(before);
+  ASSERT_NE(at, std::string::npos) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "run")) << "a refused run leaves nothing behind";
+  const std::int64_t least = std::stoll(refused.err.substr(at + before.size()));
+  EXPECT_EQ(run_snug(train(folder / "enough", {"--steps", "2", "--budget", std::to_string(least)})).exit_code, 0);
+  EXPECT_EQ(run_snug(train(folder / "less", {"--steps", "2", "--budget", std::to_string(least - 1)})).exit_code, 3);
+}
+
+// Interrupted at random steps and resumed: the same bytes as in one go.
+TEST(Train, InterruptedAndResumedEqualsUninterruptedBitForBit) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> length{"--epochs", "3", "--schedule", "cosine", "--warmup-steps", "20", "--json"};
+  const Ended whole = run_snug(train(folder / "whole", length));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+
+  std::mt19937 random(11);
+  const auto run = folder / "parts";
+  int interruptions = 0;
+  Ended ended;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    RunningSnug running(attempt == 0 ? train(run, length) : resume(run));
+    std::this_thread::sleep_for(std::chrono::milliseconds(150 + random() % 250));
+    running.signal(attempt % 2 == 0 ? SIGINT : SIGTERM);
+    ended = running.wait();
+    if (ended.exit_code != 0 && !std::filesystem::exists(run / "recipe.toml")) continue;  // before it could begin
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    if (!Json::parse(ended.out)["interrupted"].get<bool>()) break;
+    ++interruptions;
+  }
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  ASSERT_FALSE(Json::parse(ended.out)["interrupted"].get<bool>()) << "it did not come to its end";
+  EXPECT_GE(interruptions, 1);
+  EXPECT_EQ(tensors_of(folder / "whole"), tensors_of(run));
+  EXPECT_EQ(Json::parse(ended.out)["test_loss"], Json::parse(whole.out)["test_loss"]);
+
+  // The metrics, too: each step once, with the same numbers.
+  const std::vector<Json> once = metrics_of(folder / "whole");
+  const std::vector<Json> parts = metrics_of(run);
+  ASSERT_EQ(once.size(), parts.size());
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    EXPECT_EQ(once[i]["step"], parts[i]["step"]);
+    EXPECT_EQ(once[i].value("loss", Json()), parts[i].value("loss", Json()));
+  }
+}
+
+// Killed without warning, again and again, with a snapshot after every step: each restart finds a whole one.
+TEST(Train, SurvivesKillsAtAnyMoment) {
+  const TemporaryFolder folder;
+  const auto run = folder / "run";
+  std::mt19937 random(5);
+  const std::vector<std::string> length{"--steps", "100000", "--snapshot-every", "1", "--eval-every", "1000000"};
+  std::uint64_t last_step = 0;
+  int kills = 0;
+  for (int attempt = 0; kills < 100 && attempt < 200; ++attempt) {
+    const bool begun = std::filesystem::exists(run / "recipe.toml");
+    RunningSnug running(begun ? resume(run) : train(run, length));
+    std::this_thread::sleep_for(std::chrono::milliseconds(80 + random() % 200));
+    running.signal(SIGKILL);
+    const Ended ended = running.wait();
+    ASSERT_EQ(ended.exit_code, 128 + SIGKILL) << "it ended by itself: " << ended.err;
+    ++kills;
+    const train::FoundSnapshot found = train::find_latest_good(run);
+    EXPECT_TRUE(found.warnings.empty()) << found.warnings.front();
+    ASSERT_TRUE(found.snapshot || last_step == 0) << "after kill " << kills;
+    if (!found.snapshot) continue;
+    EXPECT_GE(found.snapshot->counters.step, last_step);
+    last_step = found.snapshot->counters.step;
+  }
+  EXPECT_EQ(kills, 100);
+  EXPECT_GT(last_step, 20U) << "the runs got somewhere between the kills";
+}
+
+// The data set lies on the disk: ten times as many images take no more memory.
+TEST(Train, MemoryDoesNotGrowWithTheDataSet) {
+  const TemporaryFolder folder;
+  std::string records(200 * 3073, '\0');
+  std::mt19937 random(3);
+  for (std::size_t i = 0; i < records.size(); ++i) records[i] = static_cast<char>(i % 3073 == 0 ? random() % 10 : random());
+  const auto overhead = [&](const std::string& name, int files) {
+    const auto data = folder / name;
+    std::filesystem::create_directory(data);
+    for (int i = 1; i <= files; ++i) std::ofstream(data / ("data_batch_" + std::to_string(i) + ".bin")) << records;
+    std::ofstream(data / "test_batch.bin") << records;
+    const Ended ended = run_snug(train(folder / (name + "_run"), {"--data", data.string(), "--steps", "10", "--json"}));
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    return Json::parse(ended.out)["process_overhead_bytes"].get<std::int64_t>();
+  };
+  // Four files and forty: 2.5 MB and 25 MB of images.
+  const std::int64_t small = overhead("small", 4);
+  const std::int64_t large = overhead("large", 40);
+  EXPECT_LT(std::abs(large - small), 1'000'000) << small << " and " << large;
+}
+
+TEST(Train, StopsWhenTheLossIsNotANumberAndNamesTheLastSnapshot) {
+  const TemporaryFolder folder;
+  const auto run = folder / "run";
+  const Ended ended = run_snug({"train", "small-cnn", "--batch", "20", "--threads", "1", "--learning-rate", "1e6", "--steps",
+                                "200", "--snapshot-every", "1", "--out", run.string()});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_NE(ended.err.find("the loss became "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("the last good snapshot is " + run.string()), std::string::npos) << ended.err;
+  const train::FoundSnapshot found = train::find_latest_good(run);
+  ASSERT_TRUE(found.snapshot);
+  EXPECT_GT(found.snapshot->counters.step, 0U);
+}
+
+}  // namespace
+}  // namespace snug::cli

@@ -1,0 +1,95 @@
+#include "plan/fit.h"
+
+#include <gtest/gtest.h>
+
+#include "frontend/graph_builder.h"
+#include "frontend/zoo.h"
+#include "support/accepting_backend.h"
+#include <snug/error.h>
+
+namespace snug::testing {
+namespace {
+
+FitRequest small_cnn_request(std::int64_t batch) {
+  return {.model = [](std::int64_t microbatch) { return frontend::build_zoo_model("small-cnn", {.batch = microbatch}); },
+          .options = {.batch = batch}};
+}
+
+Graph no_norm(std::int64_t microbatch) {
+  frontend::GraphBuilder b("plain", microbatch);
+  const ValueId x = b.relu("relu", b.conv2d("conv", b.images({.height = 8, .width = 8}), {.out_channels = 8, .padding = 1}));
+  b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 10));
+  return std::move(b).finish();
+}
+
+std::string refusal(const FitRequest& request, const Backend& backend) {
+  try {
+    fit(request, backend);
+  } catch (const DoesNotFit& error) {
+    return error.what();
+  }
+  return "it fitted";
+}
+
+class FitTest : public ::testing::Test {
+ protected:
+  AcceptingBackend backend_;
+};
+
+TEST_F(FitTest, WithoutABudgetTheWholeBatchIsOneMicrobatch) {
+  const Fit found = fit(small_cnn_request(40), backend_);
+  EXPECT_EQ(found.plan.program.microbatch, 40);
+  EXPECT_EQ(found.plan.program.batch, 40);
+  EXPECT_EQ(found.plan.planned_peak_bytes, found.plain_peak_bytes);
+}
+
+TEST_F(FitTest, ABudgetIsKeptByTheLargestMicrobatchThatFits) {
+  FitRequest request = small_cnn_request(40);
+  const Bytes whole = fit(request, backend_).plain_peak_bytes;
+  request.budget = whole;
+  EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 40);
+  request.budget = whole - Bytes(1);
+  const Fit half = fit(request, backend_);
+  EXPECT_EQ(half.plan.program.microbatch, 20);
+  EXPECT_EQ(half.plan.program.batch, 40);
+  EXPECT_LE(half.plan.planned_peak_bytes, *request.budget);
+  EXPECT_EQ(half.plain_peak_bytes, whole);
+}
+
+TEST_F(FitTest, TheBudgetThatARefusalNamesIsEnoughAndOneByteLessIsNot) {
+  FitRequest request = small_cnn_request(40);
+  request.budget = Bytes(1000);
+  const std::string message = refusal(request, backend_);
+  const std::string before = "the least that it can be trained in is ";
+  const std::size_t at = message.find(before);
+  ASSERT_NE(at, std::string::npos) << message;
+  const Bytes least(std::stoll(message.substr(at + before.size())));
+  request.budget = least;
+  EXPECT_EQ(fit(request, backend_).plan.planned_peak_bytes, least);
+  request.budget = least - Bytes(1);
+  EXPECT_EQ(refusal(request, backend_).substr(0, 11), "small-cnn a") << "one byte less must be refused";
+}
+
+TEST_F(FitTest, BatchNormKeepsMicrobatchesFromBecomingTooSmall) {
+  FitRequest request = small_cnn_request(40);
+  request.budget = Bytes(1000);
+  EXPECT_NE(refusal(request, backend_).find("with microbatches of 10,"), std::string::npos) << refusal(request, backend_);
+  request.min_microbatch = 2;
+  EXPECT_NE(refusal(request, backend_).find("with microbatches of 2,"), std::string::npos) << refusal(request, backend_);
+  request.model = no_norm;
+  EXPECT_NE(refusal(request, backend_).find("with microbatches of 1,"), std::string::npos) << refusal(request, backend_);
+}
+
+TEST_F(FitTest, AGivenMicrobatchIsObeyedOrRefused) {
+  FitRequest request = small_cnn_request(40);
+  request.microbatch = 7;
+  EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 7);
+  request.microbatch = 40;
+  request.budget = fit(request, backend_).plain_peak_bytes - Bytes(1);
+  EXPECT_NE(refusal(request, backend_).find("leave out --microbatch"), std::string::npos) << refusal(request, backend_);
+  request.microbatch = 41;
+  EXPECT_THROW(fit(request, backend_), UserError);
+}
+
+}  // namespace
+}  // namespace snug::testing
