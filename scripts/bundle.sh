@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Collects what another machine with an NVIDIA GPU needs to run the conformance tests, step_bench and the comparison with PyTorch, into
+# Collects what another machine with an NVIDIA GPU needs to run snug, the conformance tests, step_bench and the comparison with PyTorch, into
 # build/bundle/: programs, plugin, scripts, and the shared libraries that such a machine may lack. CUDA's own libraries and cuDNN come
 # from there; run.sh finds them.
 # usage: scripts/bundle.sh [build folder]        default: build/cuda
@@ -9,10 +9,10 @@ build=${1:-build/cuda}
 bundle=build/bundle
 limit_mb=60
 
-cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug_cuda snug_conformance_test step_bench
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug snug_cuda snug_conformance_test step_bench
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/bench"
-cp "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$bundle/bin/"
+cp "$build/snug" "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$bundle/bin/"
 cp bench/against_torch.py bench/torch_step.py "$bundle/bench/"
 strip --strip-debug "$bundle"/bin/*
 
@@ -24,7 +24,7 @@ done
 
 cat >"$bundle/run.sh" <<'RUN'
 #!/usr/bin/env bash
-# usage: run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh against_torch <its options>
+# usage: run.sh snug ... | run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh against_torch <its options>
 #        run.sh      (a bit of everything)
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -49,6 +49,7 @@ echo "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" >&2
 what=${1:-all}
 shift || true
 case $what in
+  snug) exec "$here/bin/snug" "$@" ;;
   conformance) exec "$here/bin/snug_conformance_test" --gtest_filter='*BackendConformance*cuda*' "$@" ;;
   bench) exec "$here/bin/step_bench" "$@" ;;
   # PyTorch brings libraries of its own; step_bench comes back here for ours.
@@ -61,7 +62,7 @@ case $what in
     done
     exit $failed
     ;;
-  *) echo "usage: run.sh [conformance|bench|against_torch|all] ..." >&2 && exit 2 ;;
+  *) echo "usage: run.sh [snug|conformance|bench|against_torch|all] ..." >&2 && exit 2 ;;
 esac
 RUN
 chmod +x "$bundle/run.sh"
