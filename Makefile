@@ -10,7 +10,7 @@ build:  ## the program build/release/snug, the library and the examples
 	@cmake --build --preset release --target snug_products -j $(JOBS)
 
 train: build  ## a small network trained on handwritten digits inside 3 MB
-	build/release/snug train small-cnn --budget 3MB --batch 50 --epochs 20 --schedule cosine
+	build/release/snug train small-cnn --budget 3MB --epochs 40 --schedule cosine
 
 test:  ## style, build, tests, an outside project, the CUDA plugin
 	@scripts/test.sh
