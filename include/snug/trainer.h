@@ -12,12 +12,15 @@
 namespace snug {
 
 struct TrainingOptions {
-  std::int64_t batch = 32;      // examples a step
-  std::int64_t microbatch = 0;  // examples in memory at a time; 0: the whole batch
+  std::int64_t batch = 32;           // examples a step
+  std::int64_t budget_bytes = 0;     // the arena is not larger; 0: whatever the batch takes
+  std::int64_t microbatch = 0;       // examples in memory at a time; 0: as many of the batch as fit the budget
+  std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
   double learning_rate = 0.1;
   double momentum = 0.9;
   double weight_decay = 5e-4;
   bool nesterov = true;
+  double clip_norm = 0;  // above 0: gradients longer than this, all together, are shortened to it
   std::uint64_t seed = 0;
   int threads = 0;        // 0: as many as the machine has cores
   bool checking = false;  // red zones and poison around every value: slow, and gives the same bits
@@ -27,6 +30,8 @@ struct TrainingOptions {
 struct MemorySummary {
   std::int64_t planned_peak_bytes = 0;  // the arena's size
   std::int64_t bound_bytes = 0;         // what the lifetimes of values demand of any placement
+  std::int64_t plain_peak_bytes = 0;    // what the whole batch at once would take; 0 when a microbatch was asked for
+  std::int64_t microbatch = 0;          // examples in memory at a time
   struct {
     std::int64_t model = 0, gradient = 0, optimizer = 0, activation = 0, workspace = 0, input = 0;
   } by_class;  // at the fullest moment
@@ -39,6 +44,7 @@ struct StepResult {
 
 class Trainer {
  public:
+  // DoesNotFit, naming the smallest budget that would do, when the budget is too small.
   Trainer(const Model& model, const TrainingOptions& options);
   ~Trainer();
   Trainer(Trainer&&) noexcept;

@@ -3,7 +3,7 @@
 #include "api/model_impl.h"
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
-#include "plan/compile.h"
+#include "plan/fit.h"
 #include "train/session.h"
 #include <snug/trainer.h>
 
@@ -21,11 +21,14 @@ int thread_count(int asked) {
   return asked > 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-MemorySummary summarize(const Plan& plan) {
+MemorySummary summarize(const Fit& found) {
+  const Plan& plan = found.plan;
   const PeakMoment peak = peak_moment(plan);
   const auto bytes = [&](MemoryClass c) { return peak.by_class[static_cast<std::size_t>(c)].count(); };
   return {.planned_peak_bytes = plan.planned_peak_bytes.count(),
           .bound_bytes = plan.bound_bytes.count(),
+          .plain_peak_bytes = found.plain_peak_bytes.value_or(Bytes(0)).count(),
+          .microbatch = plan.program.microbatch,
           .by_class = {.model = bytes(MemoryClass::model),
                        .gradient = bytes(MemoryClass::gradient),
                        .optimizer = bytes(MemoryClass::optimizer),
@@ -45,19 +48,27 @@ train::Examples to_examples(std::span<const std::uint8_t> images, std::span<cons
 }  // namespace
 
 Trainer::Trainer(const Model& model, const TrainingOptions& options) {
-  const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
-  if (options.batch < 1 || microbatch < 1 || microbatch > options.batch) {
-    throw_user_error("a microbatch of {} out of a batch of {} is not possible", microbatch, options.batch);
+  if (options.batch < 1 || options.microbatch < 0 || options.microbatch > options.batch) {
+    throw_user_error("a microbatch of {} out of a batch of {} is not possible", options.microbatch, options.batch);
   }
+  if (options.budget_bytes < 0) throw_user_error("a budget of {} bytes is not possible", options.budget_bytes);
   Backend backend = backends::cpu_backend(thread_count(options.threads));
-  Plan plan = compile(model.impl().graph({.batch = microbatch}), backend,
-                      {.batch = options.batch,
-                       .sgd = {.momentum = options.momentum, .weight_decay = options.weight_decay, .nesterov = options.nesterov},
-                       .red_zone = options.checking ? Bytes(128) : Bytes(0)});
-  const MemorySummary memory = summarize(plan);
+  FitRequest request{.model = [&](std::int64_t microbatch) { return model.impl().graph({.batch = microbatch}); },
+                     .options = {.batch = options.batch,
+                                 .sgd = {.momentum = options.momentum,
+                                         .weight_decay = options.weight_decay,
+                                         .nesterov = options.nesterov,
+                                         .clip_norm = options.clip_norm},
+                                 .red_zone = options.checking ? Bytes(128) : Bytes(0)},
+                     .min_microbatch = options.min_microbatch};
+  if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
+  if (options.microbatch > 0) request.microbatch = options.microbatch;
+  Fit found = fit(request, backend);
+  const MemorySummary memory = summarize(found);
   impl_ = std::make_unique<Impl>(
-      Impl{.session = train::Session(std::move(plan), std::move(backend), options.seed), .memory = memory});
+      Impl{.session = train::Session(std::move(found.plan), std::move(backend), options.seed), .memory = memory});
   impl_->session.set_learning_rate(options.learning_rate);
+  if (options.clip_norm > 0) impl_->session.set_clip_norm(options.clip_norm);
 }
 
 Trainer::~Trainer() = default;

@@ -49,7 +49,6 @@ train::Session open_session(const train::SnapshotInfo& snapshot, const train::Re
 void run_eval(const Flags& flags) {
   const train::SnapshotInfo snapshot = find_snapshot(flags);
   train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
-  const std::string trained_on = recipe.data;
   const std::int64_t classes = recipe.classes.value_or(open_data(recipe)->description().classes);
   if (flags.data) recipe.data = *flags.data;
   if (flags.device) recipe.device = *flags.device;

@@ -31,7 +31,7 @@ struct Run {
   train::LoopSettings settings;
   std::unique_ptr<train::Session> session;
   train::Progress progress;
-  Bytes plain_peak_bytes;
+  std::optional<Bytes> plain_peak_bytes;  // of the whole batch at once
 };
 
 // runs/MODEL, or the first of runs/MODEL-2, runs/MODEL-3, ... that is not there.
@@ -127,8 +127,8 @@ std::string opening(const Run& run) {
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
   out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe.budget_bytes));
-  if (run.plain_peak_bytes > plan.planned_peak_bytes) {
-    out += fmt::format("; plain training would take {}", format_bytes(run.plain_peak_bytes));
+  if (run.plain_peak_bytes && *run.plain_peak_bytes > plan.planned_peak_bytes) {
+    out += fmt::format("; plain training would take {}", format_bytes(*run.plain_peak_bytes));
   }
   return out;
 }
@@ -146,8 +146,8 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
   out += fmt::format("{} test accuracy", result.last_evaluation ? percent(result.last_evaluation->accuracy) : "no");
   out += fmt::format(" in {}", format_bytes(result.measured_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of the {} given", format_bytes(*run.recipe.budget_bytes));
-  out += fmt::format("; plain training would take {}\n", format_bytes(run.plain_peak_bytes));
-  return out;
+  if (run.plain_peak_bytes) out += fmt::format("; plain training would take {}", format_bytes(*run.plain_peak_bytes));
+  return out + "\n";
 }
 
 nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& result, double seconds) {
@@ -162,7 +162,7 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   json["steps"] = result.steps;
   json["interrupted"] = result.interrupted;
   json["seconds"] = seconds;
-  json["plain_peak_bytes"] = run.plain_peak_bytes.count();
+  if (run.plain_peak_bytes) json["plain_peak_bytes"] = run.plain_peak_bytes->count();
   json["measured_peak_bytes"] = result.measured_peak_bytes.count();
   json["images_per_second"] = result.images_per_second;
   const bool in_process = run.session->executor().arena().host_accessible();

@@ -57,27 +57,28 @@ Fit fit(const FitRequest& request, const Backend& backend) {
   if (request.microbatch && (*request.microbatch < 1 || *request.microbatch > batch)) {
     throw_user_error("a microbatch of {} out of a batch of {} is not possible", *request.microbatch, batch);
   }
-  const auto plan_for = [&](std::int64_t microbatch) { return compile(request.model(microbatch), backend, request.options); };
+  const auto fits = [&](const Plan& plan) { return !request.budget || plan.planned_peak_bytes <= *request.budget; };
+  const auto least_of = [&](bool norm) { return norm ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1; };
+
+  if (request.microbatch && *request.microbatch != batch) {
+    const Graph graph = request.model(*request.microbatch);
+    Plan plan = compile(graph, backend, request.options);
+    if (!fits(plan)) refuse(request, plan, least_of(has_batch_norm(graph)), has_batch_norm(graph));
+    return {.plan = std::move(plan)};
+  }
 
   const Graph whole = request.model(batch);
   const bool norm = has_batch_norm(whole);
-  const std::int64_t least = norm ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
+  const std::int64_t least = least_of(norm);
   Plan plain = compile(whole, backend, request.options);
   const Bytes plain_peak = plain.planned_peak_bytes;
-  const auto fits = [&](const Plan& plan) { return !request.budget || plan.planned_peak_bytes <= *request.budget; };
-
-  if (request.microbatch && *request.microbatch != batch) {
-    Plan plan = plan_for(*request.microbatch);
-    if (!fits(plan)) refuse(request, plan, least, norm);
-    return {.plan = std::move(plan), .plain_peak_bytes = plain_peak};
-  }
   if (fits(plain)) return {.plan = std::move(plain), .plain_peak_bytes = plain_peak};
   if (request.microbatch) refuse(request, plain, least, norm);
 
   Plan smallest = std::move(plain);
   for (const std::int64_t microbatch : microbatch_sizes(batch, least)) {
     if (microbatch == batch) continue;
-    Plan plan = plan_for(microbatch);
+    Plan plan = compile(request.model(microbatch), backend, request.options);
     if (fits(plan)) return {.plan = std::move(plan), .plain_peak_bytes = plain_peak};
     if (plan.planned_peak_bytes < smallest.planned_peak_bytes) smallest = std::move(plan);
   }

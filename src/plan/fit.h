@@ -22,7 +22,7 @@ struct FitRequest {
 
 struct Fit {
   Plan plan;
-  Bytes plain_peak_bytes;  // of the whole batch at once
+  std::optional<Bytes> plain_peak_bytes;  // of the whole batch at once; nothing when a smaller microbatch was asked for
 };
 
 // Deterministic: it depends on the request alone. DoesNotFit naming the smallest budget that would do and what fills it.

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -100,6 +101,37 @@ TEST(Trainer, EvaluationCountsEveryExampleOnce) {
   }
   EXPECT_NEAR(all.loss, loss, 1e-7);
   EXPECT_NEAR(all.accuracy, correct, 1e-12);
+}
+
+TEST(Trainer, KeepsItsBudgetOrSaysWhatWouldDo) {
+  const Trainer whole(tiny(), {.batch = 40});
+  EXPECT_EQ(whole.memory().microbatch, 40);
+  EXPECT_EQ(whole.memory().plain_peak_bytes, whole.memory().planned_peak_bytes);
+  Trainer split(tiny(), {.batch = 40, .budget_bytes = whole.memory().planned_peak_bytes - 1});
+  EXPECT_EQ(split.memory().microbatch, 20);
+  EXPECT_LT(split.memory().planned_peak_bytes, whole.memory().planned_peak_bytes);
+  EXPECT_EQ(split.memory().plain_peak_bytes, whole.memory().planned_peak_bytes);
+  const Batch batch = batch_of(40);
+  split.start_measuring();
+  for (int step = 0; step < 2; ++step) split.train(batch.images, batch.labels);
+  split.evaluate(batch.images, batch.labels);
+  EXPECT_EQ(split.measured_peak_bytes(), split.memory().planned_peak_bytes);
+  EXPECT_THROW(Trainer(tiny(), {.batch = 40, .budget_bytes = 1000}), DoesNotFit);
+}
+
+TEST(Trainer, ClipsGradients) {
+  const Batch batch = batch_of(6);
+  const auto moved = [&](double clip_norm) {
+    Trainer trainer(tiny(), {.batch = 6, .momentum = 0, .weight_decay = 0, .nesterov = false, .clip_norm = clip_norm, .seed = 4});
+    const std::vector<float> before = trainer.parameter("fc.weight");
+    trainer.train(batch.images, batch.labels);
+    const std::vector<float> after = trainer.parameter("fc.weight");
+    double sum = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) sum += (after[i] - before[i]) * (after[i] - before[i]);
+    return std::sqrt(sum);
+  };
+  EXPECT_GT(moved(0), 0);
+  EXPECT_LE(moved(1e-3), 1.001 * 0.1 * 1e-3) << "at most the learning rate times the norm";
 }
 
 TEST(Trainer, FrozenParametersStayAndTakeNoMemory) {

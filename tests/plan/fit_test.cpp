@@ -45,7 +45,7 @@ TEST_F(FitTest, WithoutABudgetTheWholeBatchIsOneMicrobatch) {
 
 TEST_F(FitTest, ABudgetIsKeptByTheLargestMicrobatchThatFits) {
   FitRequest request = small_cnn_request(40);
-  const Bytes whole = fit(request, backend_).plain_peak_bytes;
+  const Bytes whole = fit(request, backend_).plan.planned_peak_bytes;
   request.budget = whole;
   EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 40);
   request.budget = whole - Bytes(1);
@@ -85,7 +85,7 @@ TEST_F(FitTest, AGivenMicrobatchIsObeyedOrRefused) {
   request.microbatch = 7;
   EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 7);
   request.microbatch = 40;
-  request.budget = fit(request, backend_).plain_peak_bytes - Bytes(1);
+  request.budget = fit(request, backend_).plan.planned_peak_bytes - Bytes(1);
   EXPECT_NE(refusal(request, backend_).find("leave out --microbatch"), std::string::npos) << refusal(request, backend_);
   request.microbatch = 41;
   EXPECT_THROW(fit(request, backend_), UserError);
