@@ -36,7 +36,7 @@ struct Run {
 
 // runs/MODEL, or the first of runs/MODEL-2, runs/MODEL-3, ... that is not there.
 std::filesystem::path free_folder(const std::string& model) {
-  const std::filesystem::path first = std::filesystem::path("runs") / model;
+  std::filesystem::path first = std::filesystem::path("runs") / model;
   if (!std::filesystem::exists(first)) return first;
   for (int number = 2;; ++number) {
     std::filesystem::path next = first.string() + fmt::format("-{}", number);
