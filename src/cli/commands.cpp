@@ -30,16 +30,7 @@ int thread_count(const Flags& flags) {
 }
 
 Planned make_plan(const Flags& flags, const PassOptions& passes) {
-  if (!flags.model) {
-    throw_user_error("'snug {0}' needs a model, as in 'snug {0} wrn-28-2 --batch 100' (see 'snug {0} --help')", flags.command);
-  }
-  if (!flags.batch) throw_user_error("'snug {0}' needs --batch, as in 'snug {0} {1} --batch 100'", flags.command, *flags.model);
-  const std::int64_t batch = parse_count("--batch", *flags.batch, 1, kMostExamples);
-  std::optional<std::int64_t> microbatch;
-  if (flags.microbatch) {
-    microbatch = parse_count("--microbatch", *flags.microbatch, 1, kMostExamples);
-    if (*microbatch > batch) throw_user_error("--microbatch {} is more than --batch {}; use at most that", *microbatch, batch);
-  }
+  const auto [batch, microbatch] = examples_of(flags);
   const std::int64_t min_microbatch =
       flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
   const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
@@ -47,7 +38,6 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const std::string precision = flags.precision.value_or("fp32");
   require_value("--checkpoint", checkpoint, "none");
   require_value("--precision", precision, "fp32");
-  require_value("--accounting", flags.accounting, "real");
   const int threads = thread_count(flags);
   const frontend::ZooOptions options{
       .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
@@ -80,6 +70,21 @@ void write_json(const nlohmann::ordered_json& json) { write_out(json.dump() + "\
 
 }  // namespace
 
+Examples examples_of(const Flags& flags) {
+  if (!flags.model) {
+    throw_user_error("'snug {0}' needs a model, as in 'snug {0} wrn-28-2 --batch 100' (see 'snug {0} --help')", flags.command);
+  }
+  if (!flags.batch) throw_user_error("'snug {0}' needs --batch, as in 'snug {0} {1} --batch 100'", flags.command, *flags.model);
+  Examples examples{.batch = parse_count("--batch", *flags.batch, 1, kMostExamples), .microbatch = {}};
+  if (flags.microbatch) {
+    examples.microbatch = parse_count("--microbatch", *flags.microbatch, 1, kMostExamples);
+    if (*examples.microbatch > examples.batch) {
+      throw_user_error("--microbatch {} is more than --batch {}; use at most that", *examples.microbatch, examples.batch);
+    }
+  }
+  return examples;
+}
+
 void run_plan(const Flags& flags) {
   if (flags.dump_after && (flags.json || flags.kernels)) {
     throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json ? "--json" : "--kernels");
@@ -106,6 +111,9 @@ void run_plan(const Flags& flags) {
 }
 
 void run_profile(const Flags& flags) {
+  if (flags.accounting == "paper") return run_paper_profile(flags);
+  if (flags.accounting != "real") throw_user_error("--accounting takes real or paper, not '{}'", flags.accounting);
+  if (flags.nonzero) throw_user_error("--nonzero goes with --accounting paper; weights are trained dense so far");
   const auto [plan, backend, settings] = make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
   if (flags.json) return write_json(report::profile_json(plan, settings));
   write_out(report::profile_text(plan, settings));

@@ -5,9 +5,18 @@
 
 namespace snug::cli {
 
+// How many examples a step takes, and how many of them at a time when the user says so.
+struct Examples {
+  std::int64_t batch = 0;
+  std::optional<std::int64_t> microbatch;
+};
+// UserError when the model or --batch is missing, or --microbatch is more than --batch.
+Examples examples_of(const Flags& flags);
+
 // Each writes to standard output. UserError about flags that are missing or do not go together.
 void run_plan(const Flags& flags);
 void run_profile(const Flags& flags);
+void run_paper_profile(const Flags& flags);  // run_profile with --accounting paper
 void run_train(const Flags& flags);
 void run_eval(const Flags& flags);
 void run_export(const Flags& flags);

@@ -62,7 +62,8 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
 void add_profile_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
   add_program_flags(app, flags, "");
-  add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real");
+  add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real (a plan), or paper (the report's)");
+  add(app, "--nonzero", flags.nonzero, "SHARE", "with --accounting paper: weights stored, as in 0.3 (default: 1)");
   add_json_flag(app, flags);
   add_compiler_flags(app, flags);
 }

@@ -36,6 +36,7 @@ struct Flags {
   std::optional<std::string> precision;
   std::optional<std::string> checkpoint;
   std::string accounting = "real";
+  std::optional<std::string> nonzero;
   std::vector<std::string> frozen;
 
   std::optional<std::string> data;

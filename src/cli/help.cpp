@@ -40,7 +40,7 @@ constexpr std::array<CommandHelp, 6> kHelp{
      {"profile",
       "MODEL --batch N [flags]",
       {"snug profile wrn-28-2 --batch 100", "snug profile resnet-18 --batch 32 --freeze layer",
-       "snug profile vgg-16 --batch 8 --classes 10 --image-size 64"},
+       "snug profile wrn-28-2 --batch 100 --accounting paper --checkpoint residual-2"},
       true},
      {"eval",
       "RUN [flags]",

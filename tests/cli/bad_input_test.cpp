@@ -85,8 +85,24 @@ INSTANTIATE_TEST_SUITE_P(NotYet, BadInputs,
                                                   "--checkpoint 'sqrt' is not possible; so far there is only 'none'"},
                                          BadInput{"profile wrn-28-2 --batch 4 --checkpoint sqrt",
                                                   "--checkpoint 'sqrt' is not possible; so far there is only 'none'"},
-                                         BadInput{"profile wrn-28-2 --batch 4 --accounting paper",
-                                                  "--accounting 'paper' is not possible; so far there is only 'real'"}));
+                                         BadInput{"profile wrn-28-2 --batch 4 --nonzero 0.3",
+                                                  "--nonzero goes with --accounting paper; weights are trained dense so far"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    PaperAccounting, BadInputs,
+    testing::Values(
+        BadInput{"profile wrn-28-2 --batch 4 --accounting paper --checkpoint sqrt",
+                 "the report has no checkpoint strategy 'sqrt'; use none, no-bn, every-M, residual-M or residual-M*, as in "
+                 "residual-2*"},
+        BadInput{"profile wrn-28-2 --batch 4 --accounting guess", "--accounting takes real or paper, not 'guess'"},
+        BadInput{"profile vgg-16 --batch 4 --accounting paper --checkpoint residual-2",
+                 "'vgg-16' has no residual units, so 'residual-2' is not possible; use none, no-bn or every-M"},
+        BadInput{"profile wrn-28-2 --batch 4 --accounting paper --budget 4MB",
+                 "--budget is about plans, and --accounting paper makes none; leave one of them out"},
+        BadInput{"profile wrn-28-2 --batch 4 --accounting paper --precision fp8",
+                 "--precision 'fp8' is not in the report; use fp32 or fp16"},
+        BadInput{"profile wrn-28-2 --batch 4 --accounting paper --nonzero 0",
+                 "--nonzero takes a number from 0.0001 to 1, not '0'"}));
 
 // What the library refuses comes through in its own words.
 TEST(BadInput, AnUnknownModelIsNamedWithTheKnownOnes) {

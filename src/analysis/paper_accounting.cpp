@@ -1,0 +1,350 @@
+#include "analysis/paper_accounting.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "analysis/paper_network.h"
+#include "base/error.h"
+#include "ir/op.h"
+#include "ops/ops.h"
+
+namespace snug::paper {
+
+namespace {
+
+constexpr std::int64_t kNormBytes = 4;  // parameters and statistics of normalisation are never stored in less
+
+// What lies in memory, before it is known how many bytes a value takes.
+struct Amount {
+  std::int64_t values = 0;
+  std::int64_t bits = 0;
+
+  Bytes bytes(const Options& options) const { return Bytes(values * options.value_bytes + (bits + 7) / 8); }
+};
+
+// Ops [begin, end) that backward goes through with everything it needs of them in memory.
+struct Scope {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool is_checkpoint = false;     // what it begins with is kept from the forward pass on, not recomputed
+  std::vector<ValueId> boundary;  // the values it begins with
+};
+
+// A strategy laid over a network.
+struct Scheme {
+  std::vector<Scope> scopes;
+  bool renews = false;         // normalisations and the ReLUs behind them
+  std::size_t last_again = 0;  // ops from here on run only once, but for what is renewed: backward begins with them
+};
+
+std::vector<Scope> scopes_from(const Network& network, std::vector<std::pair<std::size_t, bool>> begins) {
+  std::sort(begins.begin(), begins.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;  // a checkpoint wins over an inner boundary
+  });
+  std::vector<Scope> scopes;
+  for (const auto& [begin, is_checkpoint] : begins) {
+    if (!scopes.empty() && scopes.back().begin == begin) continue;
+    if (!scopes.empty()) scopes.back().end = begin;
+    scopes.push_back(
+        {.begin = begin, .end = network.ops.size(), .is_checkpoint = is_checkpoint, .boundary = crossing_values(network, begin)});
+  }
+  return scopes;
+}
+
+Scheme every_scheme(const Network& network, std::int64_t m) {
+  std::vector<std::pair<std::size_t, bool>> begins{{0, true}};
+  std::vector<std::size_t> keeping;
+  for (std::size_t at = 0; at < network.ops.size(); ++at) {
+    if (network.ops[at].keeps != Keeps::nothing) keeping.push_back(at);
+  }
+  const auto step = static_cast<std::size_t>(m);
+  for (std::size_t i = step; i < keeping.size(); i += step) begins.emplace_back(keeping[i - 1], true);
+  return {.scopes = scopes_from(network, std::move(begins)), .last_again = network.ops.size()};
+}
+
+Scheme residual_scheme(const Graph& graph, const Network& network, const Strategy& strategy) {
+  const std::vector<Unit> units = residual_units(network);
+  if (units.empty()) {
+    throw_user_error("'{}' has no residual units, so '{}' is not possible; use none, no-bn or every-M", graph.name,
+                     name_of(strategy));
+  }
+  const bool star = strategy.kind == Strategy::Kind::residual_star;
+  std::vector<std::pair<std::size_t, bool>> begins{{0, true}};
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const bool is_checkpoint = static_cast<std::int64_t>(i + 1) % strategy.m == 0;
+    if (star) begins.emplace_back(units[i].begin, false);
+    if (star || is_checkpoint) begins.emplace_back(units[i].end, is_checkpoint);
+  }
+  return {.scopes = scopes_from(network, std::move(begins)), .renews = star, .last_again = units.back().end};
+}
+
+Scheme scheme_of(const Graph& graph, const Network& network, const Strategy& strategy) {
+  switch (strategy.kind) {
+    case Strategy::Kind::none:
+    case Strategy::Kind::no_bn:
+      break;
+    case Strategy::Kind::every:
+      return every_scheme(network, strategy.m);
+    case Strategy::Kind::residual:
+    case Strategy::Kind::residual_star:
+      return residual_scheme(graph, network, strategy);
+  }
+  // One scope, kept from the forward pass: nothing runs again to fill it.
+  return {.scopes = {{.begin = 0, .end = network.ops.size(), .is_checkpoint = true, .boundary = {}}},
+          .renews = strategy.kind == Strategy::Kind::no_bn,
+          .last_again = 0};
+}
+
+using ValueSet = std::unordered_set<ValueId>;
+
+// What is there before a scope is filled: all checkpoints up to it, and the inner boundaries of its own segment.
+ValueSet boundaries_before(const Scheme& scheme, std::size_t scope) {
+  ValueSet values;
+  bool same_segment = true;
+  for (std::size_t s = scope + 1; s-- > 0;) {
+    const Scope& at = scheme.scopes[s];
+    if (at.is_checkpoint || same_segment) values.insert(at.boundary.begin(), at.boundary.end());
+    if (at.is_checkpoint) same_segment = false;
+  }
+  return values;
+}
+
+// Whether what the op reads is made again for it alone, rather than kept through its scope.
+bool renews_input(const Network& network, const Scheme& scheme, const Op& op) {
+  if (!scheme.renews || op.inputs.empty()) return false;
+  const Op* producer = network.producer_of(op.inputs.front());
+  return producer != nullptr && producer->renewable;
+}
+
+// The value that the op keeps through its scope; none for bits and masks, and none where a boundary keeps it already.
+std::optional<ValueId> kept_value(const Network& network, const Scheme& scheme, const ValueSet& boundaries, const Op& op) {
+  if (op.keeps != Keeps::input || renews_input(network, scheme, op) || boundaries.contains(op.inputs.front())) return {};
+  return op.inputs.front();
+}
+
+Amount kept_by(const Network& network, const Scheme& scheme, const ValueSet& boundaries, const Op& op) {
+  if (op.keeps == Keeps::bits && !(scheme.renews && op.renewable)) return {.bits = network.elements_of(op.output)};
+  if (op.keeps == Keeps::mask) return {.values = network.elements_of(op.output)};
+  const std::optional<ValueId> value = kept_value(network, scheme, boundaries, op);
+  return {.values = value ? network.elements_of(*value) : 0};
+}
+
+Amount renewed_for(const Network& network, const Scheme& scheme, const ValueSet& boundaries, const Op& op) {
+  if (!scheme.renews) return {};
+  if (op.keeps == Keeps::bits && op.renewable) return {.bits = network.elements_of(op.output)};
+  if (op.keeps != Keeps::input || !renews_input(network, scheme, op) || boundaries.contains(op.inputs.front())) return {};
+  const std::int64_t elements = network.elements_of(op.inputs.front());
+  return {.values = elements, .bits = network.producer_of(op.inputs.front())->is_relu ? elements : 0};
+}
+
+ActivationBytes activation_bytes(const Graph& graph, const Network& network, const Scheme& scheme, const Options& options) {
+  ActivationBytes fullest;
+  for (std::size_t s = 0; s < scheme.scopes.size(); ++s) {
+    const Scope& scope = scheme.scopes[s];
+    const ValueSet boundaries = boundaries_before(scheme, s);
+    Amount kept;
+    for (const ValueId value : boundaries) kept.values += network.elements_of(value);
+    for (std::size_t at = scope.begin; at < scope.end; ++at) {
+      const Op& op = network.ops[at];
+      if (!op.in_backward || op.passes_gradient) continue;  // the report leaves out sums and reshapes
+      const Amount more = kept_by(network, scheme, boundaries, op);
+      kept.values += more.values;
+      kept.bits += more.bits;
+      ActivationBytes now{.kept = kept.bytes(options),
+                          .renewed = renewed_for(network, scheme, boundaries, op).bytes(options),
+                          .gradients = Amount{.values = op.gradient_values}.bytes(options),
+                          .layer = graph.forward.nodes[op.node].layer};
+      // Of equals the last: backward comes to it first.
+      if (now.total() >= fullest.total()) fullest = std::move(now);
+    }
+  }
+  return fullest;
+}
+
+// FLOPs of the scope's ops that the wanted values depend on; renewed ones are counted elsewhere.
+std::int64_t flops_to_make(const Network& network, const Scheme& scheme, const Scope& scope, const std::vector<ValueId>& wanted) {
+  std::vector<bool> needed(scope.end - scope.begin, false);
+  const auto need = [&](ValueId value) {
+    const std::size_t producer = network.producers[value.index()];
+    if (producer != Network::kNoOp && producer >= scope.begin && producer < scope.end) needed[producer - scope.begin] = true;
+  };
+  for (const ValueId value : wanted) need(value);
+  std::int64_t flops = 0;
+  for (std::size_t at = scope.end; at-- > scope.begin;) {
+    if (!needed[at - scope.begin]) continue;
+    const Op& op = network.ops[at];
+    for (const ValueId input : op.inputs) need(input);
+    if (!(scheme.renews && op.renewable) && at < scheme.last_again) flops += op.again_flops;
+  }
+  return flops;
+}
+
+// Each normalisation and ReLU counts once, however often a strategy makes it again: the report's figures come out so.
+std::int64_t flops_to_renew(const Network& network) {
+  std::int64_t flops = 0;
+  for (const Op& op : network.ops) {
+    if (!op.renewable || !op.in_backward) continue;
+    const std::vector<std::size_t>& readers = network.consumers_of(op.output);
+    const bool is_read = std::any_of(readers.begin(), readers.end(), [&](std::size_t reader) {
+      return network.ops[reader].keeps == Keeps::input || (network.ops[reader].is_relu && network.ops[reader].renewable);
+    });
+    if (op.is_relu || is_read) flops += op.again_flops;
+  }
+  return flops;
+}
+
+FlopCount flops_of(const Network& network, const Scheme& scheme) {
+  FlopCount flops;
+  for (const Op& op : network.ops) {
+    flops.forward += op.forward_flops;
+    flops.backward += op.backward_flops;
+  }
+  if (scheme.renews) flops.recompute += flops_to_renew(network);
+  for (std::size_t s = 0; s < scheme.scopes.size(); ++s) {
+    const Scope& scope = scheme.scopes[s];
+    const bool leads_on = s + 1 < scheme.scopes.size() && !scheme.scopes[s + 1].is_checkpoint;
+    // First the segment's inner boundaries, then, when backward comes to the scope, what it keeps.
+    if (leads_on) flops.recompute += flops_to_make(network, scheme, scope, scheme.scopes[s + 1].boundary);
+    const ValueSet boundaries = boundaries_before(scheme, s);
+    std::vector<ValueId> wanted;
+    for (std::size_t at = scope.begin; at < scope.end; ++at) {
+      const Op& op = network.ops[at];
+      if (op.keeps == Keeps::bits) wanted.push_back(op.output);
+      if (const auto value = kept_value(network, scheme, boundaries, op)) wanted.push_back(*value);
+    }
+    flops.recompute += flops_to_make(network, scheme, scope, wanted);
+  }
+  return flops;
+}
+
+// Bits that number `count` things.
+std::int64_t index_bits(std::int64_t count) { return std::bit_width(static_cast<std::uint64_t>(count - 1)); }
+
+struct StateRoles {
+  std::unordered_set<StateId> normalisation;  // parameters of it
+  std::unordered_set<StateId> sparse;         // weights of convolutions that do not read the network's input
+};
+
+StateRoles roles_of(const Graph& graph, const Network& network) {
+  StateRoles roles;
+  for (const Op& op : network.ops) {
+    const Node& node = graph.forward.nodes[op.node];
+    if (node.op == &ops::conv2d && network.producer_of(op.inputs.front()) != nullptr) {
+      roles.sparse.insert(graph.forward.value(node.inputs[1]).state);
+    }
+    if (node.op != &ops::batch_norm_apply && node.op != &ops::group_norm) continue;
+    for (const ValueId input : node.inputs) {
+      const Value& value = graph.forward.value(input);
+      if (value.is_state() && graph.states[value.state.index()].role == Role::parameter) roles.normalisation.insert(value.state);
+    }
+  }
+  return roles;
+}
+
+StateBytes state_bytes(const Graph& graph, const Network& network, const Options& options) {
+  const StateRoles roles = roles_of(graph, network);
+  // Nonzeros are a share, so bytes come in fractions; 2^53 bytes are exact.
+  double model = 0;
+  double trained = 0;
+  double index = 0;
+  for (std::size_t s = 0; s < graph.states.size(); ++s) {
+    const State& state = graph.states[s];
+    const StateId id(s);
+    const auto elements = static_cast<double>(state.type.elements());
+    if (state.role == Role::statistic) {  // running statistics have all three copies in the report's figures
+      model += kNormBytes * elements;
+      trained += kNormBytes * elements;
+    }
+    if (state.role != Role::parameter) continue;
+    double bytes = elements * static_cast<double>(roles.normalisation.contains(id) ? kNormBytes : options.value_bytes);
+    if (options.nonzero < 1 && roles.sparse.contains(id)) {
+      const Shape& shape = state.type.shape;
+      const std::int64_t columns = state.type.elements() / shape[0];
+      bytes *= options.nonzero;
+      index += options.nonzero * elements * static_cast<double>(index_bits(columns)) / 8;
+      index += static_cast<double>((shape[0] + 1) * index_bits(state.type.elements())) / 8;
+    }
+    model += bytes;
+    if (state.trainable) trained += bytes;
+  }
+  const auto whole = [](double bytes) { return Bytes(static_cast<std::int64_t>(std::llround(bytes))); };
+  return {.model = whole(model + index), .gradient = whole(trained), .momentum = whole(trained)};
+}
+
+void check(const Options& options) {
+  if (options.value_bytes != 4 && options.value_bytes != 2) {
+    throw_user_error("values of {} bytes are not in the report; use 4 or 2", options.value_bytes);
+  }
+  if (!(options.nonzero > 0 && options.nonzero <= 1)) {
+    throw_user_error("a share of {} nonzero weights is not possible; use more than 0 and at most 1", options.nonzero);
+  }
+}
+
+}  // namespace
+
+Strategy parse_strategy(std::string_view name) {
+  if (name == "none") return {.kind = Strategy::Kind::none};
+  if (name == "no-bn") return {.kind = Strategy::Kind::no_bn};
+  const std::string_view whole = name;
+  const bool star = name.ends_with('*');
+  if (star) name.remove_suffix(1);
+  const std::array<std::pair<std::string_view, Strategy::Kind>, 2> series{
+      {{"every-", Strategy::Kind::every}, {"residual-", star ? Strategy::Kind::residual_star : Strategy::Kind::residual}}};
+  for (const auto& [prefix, kind] : series) {
+    if (!name.starts_with(prefix) || (star && kind == Strategy::Kind::every)) continue;
+    const std::string_view digits = name.substr(prefix.size());
+    std::int64_t m = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), m);
+    if (error == std::errc() && end == digits.data() + digits.size() && m >= 1) return {.kind = kind, .m = m};
+  }
+  throw_user_error(
+      "the report has no checkpoint strategy '{}'; use none, no-bn, every-M, residual-M or residual-M*, as in residual-2*",
+      whole);
+}
+
+std::string name_of(const Strategy& strategy) {
+  switch (strategy.kind) {
+    case Strategy::Kind::none:
+      return "none";
+    case Strategy::Kind::no_bn:
+      return "no-bn";
+    case Strategy::Kind::every:
+      return fmt::format("every-{}", strategy.m);
+    case Strategy::Kind::residual:
+      return fmt::format("residual-{}", strategy.m);
+    case Strategy::Kind::residual_star:
+      return fmt::format("residual-{}*", strategy.m);
+  }
+  return "?";
+}
+
+double FlopCount::ratio() const {
+  const std::int64_t once = forward + backward;
+  return once == 0 ? 1.0 : 1.0 + static_cast<double>(recompute) / static_cast<double>(once);
+}
+
+StateBytes state_bytes(const Graph& graph, const Options& options) {
+  check(options);
+  return state_bytes(graph, network_of(graph), options);
+}
+
+Accounting account(const Graph& graph, const Strategy& strategy, const Options& options) {
+  check(options);
+  const Network network = network_of(graph);
+  const Scheme scheme = scheme_of(graph, network, strategy);
+  return {.strategy = strategy,
+          .states = state_bytes(graph, network, options),
+          .activations = activation_bytes(graph, network, scheme, options),
+          .flops = flops_of(network, scheme)};
+}
+
+bool has_residual_units(const Graph& graph) { return !residual_units(network_of(graph)).empty(); }
+
+}  // namespace snug::paper

@@ -1,0 +1,83 @@
+// Memory and FLOPs of a training step by the rules of "Low-Memory Neural Network Training": model, optimizer and activations as
+// that report counts them, without workspace, layouts, alignment or placement. docs/accounting.md has the rules. What Snug itself
+// needs is the plan's figure; this one makes networks and strategies comparable with the report's tables.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "ir/graph.h"
+
+namespace snug::paper {
+
+// What backward recomputes instead of keeping.
+struct Strategy {
+  enum class Kind : std::uint8_t {
+    none,           // keeps all that it needs
+    no_bn,          // makes normalisations and the ReLUs behind them again
+    every,          // keeps what every m-th op reads
+    residual,       // keeps every m-th residual unit's output
+    residual_star,  // the same, the other outputs while their segment is under work, and no normalisation
+  };
+  Kind kind = Kind::none;
+  std::int64_t m = 0;  // of the last three
+
+  friend bool operator==(const Strategy&, const Strategy&) = default;
+};
+
+// "none", "no-bn", "every-8", "residual-2", "residual-2*"; UserError on anything else.
+Strategy parse_strategy(std::string_view name);
+std::string name_of(const Strategy& strategy);
+
+struct Options {
+  std::int64_t value_bytes = 4;  // of weights, gradients, momenta and activations: 4 or 2; normalisation's parameters stay 4
+  double nonzero = 1.0;          // share of the convolution weights, but the first layer's, that are stored
+};
+
+// One copy of the parameters each; the report's "optimizer memory" is gradient and momentum together.
+struct StateBytes {
+  Bytes model;  // with the index of sparse weights, which the copies share
+  Bytes gradient;
+  Bytes momentum;
+
+  Bytes optimizer() const { return gradient + momentum; }
+  Bytes total() const { return model + gradient + momentum; }
+};
+StateBytes state_bytes(const Graph& graph, const Options& options);
+
+// At the fullest moment of backward, for the graph's microbatch.
+struct ActivationBytes {
+  Bytes kept;         // checkpoints and what the ops keep
+  Bytes renewed;      // made again for the op that is being differentiated
+  Bytes gradients;    // of its output, and those that wait
+  std::string layer;  // that op's
+
+  Bytes total() const { return kept + renewed + gradients; }
+};
+
+// Of one example. The loss, the input's preparation and the update are not counted.
+struct FlopCount {
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+  std::int64_t recompute = 0;
+
+  double ratio() const;  // to the step without recomputation
+};
+
+struct Accounting {
+  Strategy strategy;
+  StateBytes states;
+  ActivationBytes activations;
+  FlopCount flops;
+
+  Bytes total() const { return states.total() + activations.total(); }
+};
+
+// UserError when the strategy needs residual units and the graph has none.
+Accounting account(const Graph& graph, const Strategy& strategy, const Options& options = {});
+
+bool has_residual_units(const Graph& graph);
+
+}  // namespace snug::paper
