@@ -22,7 +22,7 @@ struct FitRequest {
 
 struct Fit {
   Plan plan;
-  Bytes plain_peak_bytes;  // of the whole batch at once
+  Bytes plain_peak_bytes;  // of the whole batch at once, with everything kept that backward reads
 };
 
 // Deterministic: it depends on the request alone. DoesNotFit naming the smallest budget that would do and what fills it.
