@@ -47,9 +47,7 @@ Backend open_backend(const train::Recipe& recipe) {
 
 Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend) {
   const DType dtype = stored_as(recipe);
-  if (recipe.checkpoint.value_or("none") != "none") {
-    throw_user_error("checkpoint '{}' is not possible; so far there is only 'none'", *recipe.checkpoint);
-  }
+  const CheckpointStrategy checkpoint = parse_checkpoint_strategy(recipe.checkpoint.value_or("none"));
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
@@ -75,7 +73,8 @@ Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const
                           .sgd = {.momentum = optimizer.momentum,
                                   .weight_decay = optimizer.weight_decay,
                                   .nesterov = optimizer.nesterov,
-                                  .clip_norm = optimizer.clip_norm.value_or(0)}},
+                                  .clip_norm = optimizer.clip_norm.value_or(0)},
+                          .checkpoint = checkpoint},
               .budget = recipe.budget_bytes,
               .microbatch = recipe.microbatch,
               .min_microbatch = recipe.min_microbatch.value_or(10)},

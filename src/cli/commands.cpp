@@ -34,9 +34,8 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const std::int64_t min_microbatch =
       flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
   const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
-  const std::string checkpoint = flags.checkpoint.value_or("none");
+  const CheckpointStrategy checkpoint = parse_checkpoint_strategy(flags.checkpoint.value_or("none"));
   const std::string precision = flags.precision.value_or("fp32");
-  require_value("--checkpoint", checkpoint, "none");
   require_value("--precision", precision, "fp32");
   const int threads = thread_count(flags);
   const frontend::ZooOptions options{
@@ -53,13 +52,13 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
     return graph;
   };
   Fit found = fit({.model = model,
-                   .options = {.batch = batch, .passes = passes},
+                   .options = {.batch = batch, .checkpoint = checkpoint, .passes = passes},
                    .budget = budget,
                    .microbatch = microbatch,
                    .min_microbatch = min_microbatch},
                   backend);
   report::Settings settings{.precision = precision,
-                            .checkpoint = checkpoint,
+                            .checkpoint = to_string(checkpoint),
                             .budget = budget,
                             .backend = std::string(backend.name),
                             .threads = threads};

@@ -8,6 +8,7 @@
 
 #include "ir/kernel.h"
 #include "ir/program.h"
+#include "passes/checkpoint_strategy.h"
 
 namespace snug {
 
@@ -23,6 +24,7 @@ enum class Exactness : std::uint8_t {
 
 struct PassContext {
   const Backend& backend;
+  CheckpointStrategy checkpoint = {};
 };
 
 struct Pass {

@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/accumulate_in_place.h"
+#include "passes/checkpoint.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/pass.h"
 #include "passes/prepack_weights.h"
@@ -17,6 +18,9 @@ std::vector<Pass> pipeline() {
   return {
       // What evaluation's substitutes and frozen parameters left without a reader.
       {.name = "eliminate_dead_nodes", .run = eliminate_dead_nodes},
+      // What the strategy does not keep is made again for backward. Before kernels are chosen: a clone is the same node, and is
+      // given the same.
+      {.name = "checkpoint", .run = checkpoint},
       // Sums of gradients move into the kernels that make the summands, where these can.
       {.name = "accumulate_in_place", .run = accumulate_in_place},
       // Copies of weights that kernels would make at every run become states, made once an update.

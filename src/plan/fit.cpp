@@ -33,6 +33,14 @@ std::string largest_value(const Plan& plan) {
   return fmt::format("'{}' ({})", peak.largest.front().name, format_bytes(peak.largest.front().size));
 }
 
+// What the whole batch takes without recomputation.
+Bytes plain_peak_of(const Graph& whole, const Plan& at_once, CompileOptions options, const Backend& backend) {
+  if (options.checkpoint == CheckpointStrategy{}) return at_once.planned_peak_bytes;
+  options.checkpoint = {};
+  options.passes.dump = {};
+  return compile(whole, backend, options).planned_peak_bytes;
+}
+
 [[noreturn]] void refuse(const FitRequest& request, const Plan& smallest, std::int64_t least, bool norm) {
   const std::int64_t batch = request.options.batch;
   std::string way_out = "use a smaller --batch or a smaller model";
@@ -70,12 +78,12 @@ Fit fit(const FitRequest& request, const Backend& backend) {
   const Graph whole = request.model(batch);
   const bool norm = has_batch_norm(whole);
   const std::int64_t least = least_of(norm);
-  Plan plain = compile(whole, backend, request.options);
-  const Bytes plain_peak = plain.planned_peak_bytes;
-  if (fits(plain)) return {.plan = std::move(plain), .plain_peak_bytes = plain_peak};
-  if (request.microbatch) refuse(request, plain, least, norm);
+  Plan at_once = compile(whole, backend, request.options);
+  const Bytes plain_peak = plain_peak_of(whole, at_once, request.options, backend);
+  if (fits(at_once)) return {.plan = std::move(at_once), .plain_peak_bytes = plain_peak};
+  if (request.microbatch) refuse(request, at_once, least, norm);
 
-  Plan smallest = std::move(plain);
+  Plan smallest = std::move(at_once);
   for (const std::int64_t microbatch : microbatch_sizes(batch, least)) {
     if (microbatch == batch) continue;
     Plan plan = compile(request.model(microbatch), backend, request.options);

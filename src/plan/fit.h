@@ -22,7 +22,8 @@ struct FitRequest {
 
 struct Fit {
   Plan plan;
-  std::optional<Bytes> plain_peak_bytes;  // of the whole batch at once; nothing when a smaller microbatch was asked for
+  // Of the whole batch at once, with everything kept that backward reads; nothing when a smaller microbatch was asked for.
+  std::optional<Bytes> plain_peak_bytes;
 };
 
 // Deterministic: it depends on the request alone. DoesNotFit naming the smallest budget that would do and what fills it.

@@ -81,10 +81,6 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(NotYet, BadInputs,
                          testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp16",
                                                   "--precision 'fp16' is not possible; so far there is only 'fp32'"},
-                                         BadInput{"plan wrn-28-2 --batch 4 --checkpoint sqrt",
-                                                  "--checkpoint 'sqrt' is not possible; so far there is only 'none'"},
-                                         BadInput{"profile wrn-28-2 --batch 4 --checkpoint sqrt",
-                                                  "--checkpoint 'sqrt' is not possible; so far there is only 'none'"},
                                          BadInput{"profile wrn-28-2 --batch 4 --nonzero 0.3",
                                                   "--nonzero goes with --accounting paper; weights are trained dense so far"}));
 
@@ -103,6 +99,19 @@ INSTANTIATE_TEST_SUITE_P(
                  "--precision 'fp8' is not in the report; use fp32 or fp16"},
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --nonzero 0",
                  "--nonzero takes a number from 0.0001 to 1, not '0'"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Checkpointing, BadInputs,
+    testing::Values(BadInput{"plan wrn-28-2 --batch 4 --checkpoint root",
+                             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, "
+                             "residual-M, residual-M*"},
+                    BadInput{
+                        "profile wrn-28-2 --batch 4 --checkpoint every-0",
+                        "checkpoint is 'every-0'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, "
+                        "residual-M, residual-M*"},
+                    BadInput{"plan small-cnn --batch 4 --checkpoint residual-2",
+                             "'small-cnn' has no residual blocks, so checkpoint 'residual-2' is not possible; use sqrt, log or "
+                             "every-M"}));
 
 // What the library refuses comes through in its own words.
 TEST(BadInput, AnUnknownModelIsNamedWithTheKnownOnes) {

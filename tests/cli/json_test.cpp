@@ -92,6 +92,22 @@ TEST(Json, FlopsOfAnImageAreThoseOfThePaper) {
   }
 }
 
+TEST(Json, CheckpointingTakesFewerBytesAndMoreFlops) {
+  const auto plan = [](const std::string& strategy) {
+    return json_of({"plan", "wrn-28-2", "--batch", "20", "--threads", "2", "--checkpoint", strategy, "--json"});
+  };
+  const Json plain = plan("none");
+  for (const char* strategy : {"no-bn", "sqrt", "residual-2*"}) {
+    const Json less = plan(strategy);
+    EXPECT_EQ(less.at("checkpoint"), strategy);
+    EXPECT_EQ(less.at("microbatch"), 20);
+    EXPECT_LT(less.at("planned_peak_bytes"), plain.at("planned_peak_bytes")) << strategy;
+    EXPECT_GT(less.at("flops_ratio"), 1.0) << strategy;
+    EXPECT_EQ(less.at("flops").at("backward"), plain.at("flops").at("backward")) << strategy;
+  }
+  EXPECT_EQ(json_of({"profile", "small-cnn", "--batch", "8", "--checkpoint", "every-2", "--json"}).at("checkpoint"), "every-2");
+}
+
 TEST(Json, KernelsAreListedWhenAskedFor) {
   const Json kernels = json_of({"plan", "small-cnn", "--batch", "8", "--kernels", "--json"}).at("kernels");
   ASSERT_FALSE(kernels.empty());

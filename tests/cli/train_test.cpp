@@ -75,6 +75,22 @@ TEST(Train, LeavesARunFolderAndOneJsonObject) {
   EXPECT_EQ(metrics.back()["test_accuracy"], result["test_accuracy"]);
 }
 
+TEST(Train, ACheckpointedRunEndsWithTheSameWeightsInFewerBytes) {
+  const TemporaryFolder folder;
+  const Ended plain = run_snug(train(folder / "plain", {"--steps", "4", "--json"}));
+  const Ended less = run_snug(train(folder / "less", {"--steps", "4", "--checkpoint", "sqrt", "--json"}));
+  ASSERT_EQ(plain.exit_code, 0) << plain.err;
+  ASSERT_EQ(less.exit_code, 0) << less.err;
+  const Json result = Json::parse(less.out);
+  EXPECT_EQ(result["checkpoint"], "sqrt");
+  EXPECT_EQ(result["measured_peak_bytes"], result["planned_peak_bytes"]);
+  EXPECT_LT(result["planned_peak_bytes"], Json::parse(plain.out)["planned_peak_bytes"]);
+  EXPECT_EQ(result["plain_peak_bytes"], Json::parse(plain.out)["plain_peak_bytes"]);
+  EXPECT_EQ(result["train_loss"], Json::parse(plain.out)["train_loss"]);
+  EXPECT_EQ(tensors_of(folder / "less"), tensors_of(folder / "plain"));
+  EXPECT_FALSE(tensors_of(folder / "less").empty());
+}
+
 TEST(Train, AFinishedRunCanBeTestedAndExported) {
   const TemporaryFolder folder;
   const auto run = folder / "run";

@@ -1,0 +1,30 @@
+// Which values of the forward pass stay for backward: the strategies' names and what they mean.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace snug {
+
+struct CheckpointStrategy {
+  enum class Kind : std::uint8_t {
+    none,           // everything that backward reads stays
+    no_bn,          // results of normalisation, and of ReLUs on them, are made again where backward reads them
+    every,          // every-M: of the values that alone carry the forward pass on, each M-th stays
+    residual,       // residual-M: the results of every M-th residual block stay
+    residual_star,  // residual-M*: the same; between them block after block is made again, without results of normalisation
+    sqrt,           // segments of about equal bytes, about the square root of the chain's length of them (Chen et al. 2016)
+    log,            // halves of halves: about log2 of the chain's length of values stay, and recomputation nests
+  };
+  Kind kind = Kind::none;
+  std::int64_t every = 0;  // M, from 1; only where the name has one
+
+  friend bool operator==(const CheckpointStrategy&, const CheckpointStrategy&) = default;
+};
+
+// "none", "no-bn", "every-3", "residual-2", "residual-2*", "sqrt", "log"; UserError naming them otherwise.
+CheckpointStrategy parse_checkpoint_strategy(std::string_view text);
+std::string to_string(const CheckpointStrategy& strategy);
+
+}  // namespace snug
