@@ -114,7 +114,11 @@ LoopResult Loop::run() {
                        .epoch = progress_.epoch,
                        .position = progress_.position,
                        .repeat = true});
-  if (progress_.extras.erase(kEvaluationDue) > 0) evaluate();
+  if (progress_.extras.erase(kEvaluationDue) > 0) {
+    evaluate();
+    // The snapshot must no longer ask for what is done, even if this process makes no further step.
+    if (!progress_.extras.contains(kEvaluationDue)) save();
+  }
   while (session_.step() < settings_.total_steps && !stop_) {
     const std::optional<data::Batch> batch = stream.next();
     SNUG_CHECK(batch.has_value(), "a stream that repeats has ended");
