@@ -132,7 +132,7 @@ LoopResult Loop::run() {
   }
   if (saved_step_ != session_.step()) save();
   result_.steps = session_.step();
-  result_.interrupted = session_.step() < settings_.total_steps;
+  result_.interrupted = session_.step() < settings_.total_steps || progress_.extras.contains(kEvaluationDue);
   const double seconds = clock_.median();
   result_.images_per_second = seconds > 0 ? static_cast<double>(session_.plan().program.batch) / seconds : 0;
   result_.best_accuracy = progress_.best_metric;
