@@ -88,8 +88,9 @@ TEST(ReferenceKernels, OutputMayTakeTheBytesOfAPromisedInput) {
     const auto expected = run(call);
     RunOptions all_at_once;
     for (const InPlacePromise& promise : call.op->in_place) {
-      // A case may lack the optional operand (momentum), and only equal types can share.
-      if (promise.output >= types.size() || types[promise.output] != call.inputs[promise.input].type()) continue;
+      // A case may lack an optional operand (momentum, a sum so far), and only equal types can share.
+      if (promise.output >= types.size() || promise.input >= call.inputs.size()) continue;
+      if (types[promise.output] != call.inputs[promise.input].type()) continue;
       expect_same_bytes(run(call, {.in_place = {{promise.output, promise.input}}}), expected);
       const bool taken =
           std::ranges::any_of(all_at_once.in_place, [&](const auto& pair) { return pair.first == promise.output; });
