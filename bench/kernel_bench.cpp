@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <map>
 #include <omp.h>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <benchmark/benchmark.h>
@@ -19,6 +18,7 @@
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/threads.h"
 #include "frontend/zoo.h"
 #include "kernel_bench/machine.h"
 #include "kernel_bench/step_walker.h"
@@ -131,7 +131,7 @@ void print_kinds(const std::vector<Row>& rows, const MachineBound& machine, doub
 }
 
 void run(const Options& options) {
-  const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int threads = thread_count(options.threads);
   const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
   const std::int64_t microbatches = (options.batch + microbatch - 1) / microbatch;
   const MachineBound machine = options.steps_only ? MachineBound{} : measure_machine(threads);

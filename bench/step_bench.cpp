@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -17,6 +16,7 @@
 #include "backends/cuda_plugin.h"
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/threads.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
 #include "train/session.h"
@@ -77,8 +77,7 @@ Backend open_backend(const Options& options) {
     return backends::load_cuda_backend(
         {.allow_tf32 = options.tf32, .use_graphs = options.graphs, .workspace_limit = parse_bytes(options.workspace_limit)});
   }
-  return backends::cpu_backend(options.threads > 0 ? options.threads
-                                                   : static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  return backends::cpu_backend(thread_count(options.threads));
 }
 
 Json kernel_counts(const Plan& plan) {

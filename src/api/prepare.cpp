@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 #include "backends/cpu/cpu.h"
 #include "backends/cuda_plugin.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 
@@ -41,8 +41,7 @@ std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
 
 Backend open_backend(const train::Recipe& recipe) {
   if (recipe.device == "cuda") return backends::load_cuda_backend();
-  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  return backends::cpu_backend(static_cast<int>(recipe.threads > 0 ? recipe.threads : cores));
+  return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
 
 Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend) {

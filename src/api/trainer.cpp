@@ -1,8 +1,7 @@
-#include <thread>
-
 #include "api/model_impl.h"
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "plan/fit.h"
 #include "train/session.h"
 #include <snug/trainer.h>
@@ -15,11 +14,6 @@ struct Trainer::Impl {
 };
 
 namespace {
-
-int thread_count(int asked) {
-  if (asked < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", asked);
-  return asked > 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
 
 MemorySummary summarize(const Fit& found) {
   const Plan& plan = found.plan;
@@ -52,6 +46,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
     throw_user_error("a microbatch of {} out of a batch of {} is not possible", options.microbatch, options.batch);
   }
   if (options.budget_bytes < 0) throw_user_error("a budget of {} bytes is not possible", options.budget_bytes);
+  if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
   Backend backend = backends::cpu_backend(thread_count(options.threads));
   FitRequest request{.model = [&](std::int64_t microbatch) { return model.impl().graph({.batch = microbatch}); },
                      .options = {.batch = options.batch,

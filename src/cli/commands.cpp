@@ -1,10 +1,10 @@
 #include "cli/commands.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "cli/output.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
@@ -24,9 +24,8 @@ struct Planned {
   report::Settings settings;
 };
 
-int thread_count(const Flags& flags) {
-  if (flags.threads) return static_cast<int>(parse_count("--threads", *flags.threads, 1, 1024));
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+int asked_threads(const Flags& flags) {
+  return flags.threads ? static_cast<int>(parse_count("--threads", *flags.threads, 1, 1024)) : 0;
 }
 
 Planned make_plan(const Flags& flags, const PassOptions& passes) {
@@ -37,7 +36,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const CheckpointStrategy checkpoint = parse_checkpoint_strategy(flags.checkpoint.value_or("none"));
   const std::string precision = flags.precision.value_or("fp32");
   require_value("--precision", precision, "fp32");
-  const int threads = thread_count(flags);
+  const int threads = thread_count(asked_threads(flags));
   const frontend::ZooOptions options{
       .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
       .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0};

@@ -102,7 +102,7 @@ train::Recipe recipe_of(const Flags& flags) {
   return recipe;
 }
 
-void refuse_changes_on_resume(const Flags& flags) {
+void refuse_flags_on_resume(const Flags& flags) {
   const std::pair<std::string_view, const std::optional<std::string>*> fixed[] = {
       {"a model", &flags.model},
       {"--data", &flags.data},
@@ -135,10 +135,26 @@ void refuse_changes_on_resume(const Flags& flags) {
       {"--keep", &flags.keep},
   };
   for (const auto& [name, value] : fixed) {
-    if (*value)
-      throw_user_error("a resumed run goes on as its recipe says; leave out {}, or edit recipe.toml in its folder", name);
+    if (*value) throw_user_error("a resumed run goes on as recipe.toml in its folder says; leave out {}", name);
   }
-  if (!flags.frozen.empty()) throw UserError("a resumed run goes on as its recipe says; leave out --freeze");
+  if (!flags.frozen.empty()) throw UserError("a resumed run goes on as recipe.toml in its folder says; leave out --freeze");
+}
+
+void refuse_other_run(const train::Recipe& made_with, const train::Recipe& now) {
+  train::Recipe expected = made_with;
+  expected.epochs = now.epochs;
+  expected.steps = now.steps;
+  expected.eval_every = now.eval_every;
+  expected.snapshot_every = now.snapshot_every;
+  expected.keep = now.keep;
+  expected.optimizer.learning_rate = now.optimizer.learning_rate;
+  expected.schedule = now.schedule;
+  if (expected != now) {
+    throw UserError(
+        "recipe.toml asks for another run than the one its folder holds; when a run goes on, only its epochs or steps, learning "
+        "rate, "
+        "schedule, eval_every, snapshot_every and keep can be changed");
+  }
 }
 
 }  // namespace snug::cli

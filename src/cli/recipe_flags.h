@@ -9,7 +9,11 @@ namespace snug::cli {
 // The recipe that MODEL names or, where it is the name of a model, a recipe with the defaults; then every flag that was given.
 train::Recipe recipe_of(const Flags& flags);
 
-// UserError naming the first flag that was given and cannot be changed when a run goes on.
-void refuse_changes_on_resume(const Flags& flags);
+// UserError naming the first flag that was given: a run goes on as its folder says.
+void refuse_flags_on_resume(const Flags& flags);
+
+// UserError unless `now` differs from what the run was made with only in what its saved plan leaves open: how long it goes on,
+// the learning rate and its schedule, how often it is tested and saved.
+void refuse_other_run(const train::Recipe& made_with, const train::Recipe& now);
 
 }  // namespace snug::cli

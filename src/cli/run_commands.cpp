@@ -49,14 +49,18 @@ train::Session open_session(const train::SnapshotInfo& snapshot, const train::Re
 void run_eval(const Flags& flags) {
   const train::SnapshotInfo snapshot = find_snapshot(flags);
   train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
-  const std::int64_t classes = recipe.classes.value_or(open_data(recipe)->description().classes);
+  const data::Description trained_on = open_data(recipe)->description();
+  recipe.classes = recipe.classes.value_or(trained_on.classes);
   if (flags.data) recipe.data = *flags.data;
   if (flags.device) recipe.device = *flags.device;
   if (flags.threads) recipe.threads = parse_count("--threads", *flags.threads, 1, 1024);
-  recipe.classes = classes;
   train::check_recipe(recipe);
   const std::unique_ptr<data::Dataset> dataset = open_data(recipe);
-  train::Session session = open_session(snapshot, recipe, dataset->description());
+  // Other images are normalised as those were that the weights were trained on.
+  data::Description shown = dataset->description();
+  shown.mean = trained_on.mean;
+  shown.std = trained_on.std;
+  train::Session session = open_session(snapshot, recipe, shown);
   const StopSignal stop;
   const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
   if (result.examples < dataset->description().test_examples) throw UserError("evaluation was interrupted; run it again");

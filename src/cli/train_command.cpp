@@ -7,6 +7,7 @@
 #include "api/prepare.h"
 #include "base/error.h"
 #include "base/process_memory.h"
+#include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -77,7 +78,7 @@ Run begin(const Flags& flags) {
 
 Run go_on(const Flags& flags) {
   if (!flags.out) throw UserError("--resume goes on with the run in --out; name its folder, as in --out runs/x --resume");
-  refuse_changes_on_resume(flags);
+  refuse_flags_on_resume(flags);
   train::RunFolder folder = train::RunFolder::resume(*flags.out);
   train::Recipe recipe = folder.recipe();
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
@@ -91,6 +92,7 @@ Run go_on(const Flags& flags) {
         "all {} snapshots of the run in '{}' are damaged; bring one back from a copy, or train anew in another folder",
         latest.warnings.size(), folder.path().string());
   }
+  if (latest.snapshot) refuse_other_run(train::parse_recipe(latest.snapshot->progress.recipe), recipe);
   // The saved plan, not a new one: other kernels or another microbatch would give other bits.
   auto session = std::make_unique<train::Session>(
       latest.snapshot ? train::plan_of(*latest.snapshot, backend) : std::move(found.plan), backend, recipe.seed);
@@ -156,7 +158,7 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
                                                          .checkpoint = run.recipe.checkpoint.value_or("none"),
                                                          .budget = run.recipe.budget_bytes,
                                                          .backend = run.recipe.device,
-                                                         .threads = static_cast<int>(run.recipe.threads)});
+                                                         .threads = thread_count(static_cast<int>(run.recipe.threads))});
   json["data"] = run.recipe.data;
   json["run"] = run.folder.path().string();
   json["steps"] = result.steps;

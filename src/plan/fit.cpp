@@ -41,20 +41,29 @@ Bytes plain_peak_of(const Graph& whole, const Plan& at_once, CompileOptions opti
   return compile(whole, backend, options).planned_peak_bytes;
 }
 
-[[noreturn]] void refuse(const FitRequest& request, const Plan& smallest, std::int64_t least, bool norm) {
-  const std::int64_t batch = request.options.batch;
-  std::string way_out = "use a smaller --batch or a smaller model";
-  if (request.microbatch && *request.microbatch > least) {
-    way_out = "leave out --microbatch, so that a smaller one can be chosen";
-  } else if (norm && least > 1) {
-    way_out = fmt::format("allow smaller microbatches with --min-microbatch (now {}), or use a smaller --batch", least);
-  }
+// What a plan that is too large takes, and where.
+std::string needs(const Plan& plan) {
+  return fmt::format("{} bytes ({}), with microbatches of {}, where the largest value alive is {}",
+                     plan.planned_peak_bytes.count(), format_bytes(plan.planned_peak_bytes), plan.program.microbatch,
+                     largest_value(plan));
+}
+
+// The user chose the microbatch, so nothing smaller was looked for.
+[[noreturn]] void refuse_given(const FitRequest& request, const Plan& plan) {
   throw DoesNotFit(
-      fmt::format("{} at batch {} does not fit {} bytes: the least that it can be trained in is {} bytes ({}), with microbatches "
-                  "of {}, where "
-                  "the largest value alive is {}; give that much, or {}",
-                  smallest.program.name, batch, request.budget->count(), smallest.planned_peak_bytes.count(),
-                  format_bytes(smallest.planned_peak_bytes), smallest.program.microbatch, largest_value(smallest), way_out));
+      fmt::format("{} at batch {} does not fit {} bytes: it takes {}; give that much, or leave out --microbatch, so that a "
+                  "smaller one can be "
+                  "chosen",
+                  plan.program.name, request.options.batch, request.budget->count(), needs(plan)));
+}
+
+[[noreturn]] void refuse(const FitRequest& request, const Plan& smallest, bool split_further) {
+  throw DoesNotFit(fmt::format(
+      "{} at batch {} does not fit {} bytes: the least that it can be trained in is {}; give that much, or {}",
+      smallest.program.name, request.options.batch, request.budget->count(), needs(smallest),
+      split_further ? fmt::format("allow smaller microbatches with --min-microbatch (now {}), or use a smaller --batch",
+                                  request.min_microbatch)
+                    : "use a smaller --batch or a smaller model"));
 }
 
 }  // namespace
@@ -66,22 +75,20 @@ Fit fit(const FitRequest& request, const Backend& backend) {
     throw_user_error("a microbatch of {} out of a batch of {} is not possible", *request.microbatch, batch);
   }
   const auto fits = [&](const Plan& plan) { return !request.budget || plan.planned_peak_bytes <= *request.budget; };
-  const auto least_of = [&](bool norm) { return norm ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1; };
 
   if (request.microbatch && *request.microbatch != batch) {
-    const Graph graph = request.model(*request.microbatch);
-    Plan plan = compile(graph, backend, request.options);
-    if (!fits(plan)) refuse(request, plan, least_of(has_batch_norm(graph)), has_batch_norm(graph));
+    Plan plan = compile(request.model(*request.microbatch), backend, request.options);
+    if (!fits(plan)) refuse_given(request, plan);
     return {.plan = std::move(plan)};
   }
 
   const Graph whole = request.model(batch);
   const bool norm = has_batch_norm(whole);
-  const std::int64_t least = least_of(norm);
+  const std::int64_t least = norm ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
   Plan at_once = compile(whole, backend, request.options);
   const Bytes plain_peak = plain_peak_of(whole, at_once, request.options, backend);
   if (fits(at_once)) return {.plan = std::move(at_once), .plain_peak_bytes = plain_peak};
-  if (request.microbatch) refuse(request, at_once, least, norm);
+  if (request.microbatch) refuse_given(request, at_once);
 
   Plan smallest = std::move(at_once);
   for (const std::int64_t microbatch : microbatch_sizes(batch, least)) {
@@ -90,7 +97,7 @@ Fit fit(const FitRequest& request, const Backend& backend) {
     if (fits(plan)) return {.plan = std::move(plan), .plain_peak_bytes = plain_peak};
     if (plan.planned_peak_bytes < smallest.planned_peak_bytes) smallest = std::move(plan);
   }
-  refuse(request, smallest, least, norm);
+  refuse(request, smallest, norm && least > 1);
 }
 
 }  // namespace snug

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "run_snug.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace snug::cli {
 namespace {
+
+using support::TemporaryFolder;
 
 namespace fs = std::filesystem;
 
@@ -219,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train --resume", "--resume goes on with the run in --out; name its folder, as in --out runs/x --resume"},
         Bad{"train --resume --out {dir}/nowhere", "folder '{dir}/nowhere' holds no run to resume"},
         Bad{"train --resume --out {dir}/run --batch 5",
-            "a resumed run goes on as its recipe says; leave out --batch, or edit recipe.toml in its folder"},
+            "a resumed run goes on as recipe.toml in its folder says; leave out --batch"},
         Bad{"train --resume --out {dir}/damaged",
             "all 2 snapshots of the run in '{dir}/damaged' are damaged; bring one back from a copy, or train anew in another "
             "folder"},
@@ -244,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
                         "give that much, or allow smaller microbatches with --min-microbatch (now 10), or use a smaller --batch",
                         3},
                     Bad{"train small-cnn --out {dir}/new --microbatch 100 --budget 3MB",
-                        "small-cnn at batch 100 does not fit 3000000 bytes: the least that it can be trained in is 17728192 "
+                        "small-cnn at batch 100 does not fit 3000000 bytes: it takes 17728192 "
                         "bytes (17.73 MB), with microbatches of 100, where the largest value alive is 'conv1' (6.55 MB); give "
                         "that much, or leave out --microbatch, so that a smaller one can be chosen",
                         3}));

@@ -2,18 +2,21 @@
 #include <chrono>
 #include <fstream>
 #include <random>
+#include <sstream>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "run_snug.h"
-#include "temporary_folder.h"
+#include "support/temporary_folder.h"
 #include "train/safetensors.h"
 #include "train/snapshot.h"
 
 namespace snug::cli {
 namespace {
+
+using support::TemporaryFolder;
 
 using Json = nlohmann::json;
 
@@ -57,6 +60,7 @@ TEST(Train, LeavesARunFolderAndOneJsonObject) {
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   const Json result = Json::parse(ended.out);
   EXPECT_EQ(result["model"], "small-cnn");
+  EXPECT_EQ(result["threads"], 1);
   EXPECT_EQ(result["steps"], 6);
   EXPECT_EQ(result["interrupted"], false);
   EXPECT_EQ(result["budget_bytes"], 2'100'000);
@@ -190,12 +194,59 @@ TEST(Train, SurvivesKillsAtAnyMoment) {
   EXPECT_GT(last_step, 20U) << "the runs got somewhere between the kills";
 }
 
+// A run goes on with its saved plan, so its recipe may only be edited where the plan leaves things open.
+TEST(Train, AResumedRunMayGoOnLongerButNotBecomeAnother) {
+  const TemporaryFolder folder;
+  const auto run = folder / "run";
+  ASSERT_EQ(run_snug(train(run, {"--steps", "2"})).exit_code, 0);
+  std::ostringstream text;
+  text << std::ifstream(run / "recipe.toml").rdbuf();
+  const auto edit = [&](const std::string& from, const std::string& to) {
+    std::string edited = text.str();
+    const std::size_t at = edited.find(from);
+    ASSERT_NE(at, std::string::npos) << edited;
+    std::ofstream(run / "recipe.toml") << edited.replace(at, from.size(), to);
+  };
+  edit("batch = 20", "batch = 40");
+  const Ended refused = run_snug(resume(run));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("asks for another run"), std::string::npos) << refused.err;
+  edit("steps = 2", "steps = 4");
+  const Ended longer = run_snug(resume(run));
+  ASSERT_EQ(longer.exit_code, 0) << longer.err;
+  EXPECT_EQ(Json::parse(longer.out)["steps"], 4);
+}
+
+std::string random_records(std::size_t count, unsigned brightest) {
+  std::string records(count * 3073, '\0');
+  std::mt19937 random(3);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    records[i] = static_cast<char>(i % 3073 == 0 ? random() % 10 : random() % (brightest + 1));
+  }
+  return records;
+}
+
+// Other test images are normalised as the training images were, whatever lies beside them.
+TEST(Train, EvaluationKeepsTheNormalisationOfTheTrainingData) {
+  const TemporaryFolder folder;
+  for (const char* name : {"bright", "dark"}) {
+    std::filesystem::create_directory(folder / name);
+    std::ofstream(folder / name / "data_batch_1.bin") << random_records(40, name[0] == 'b' ? 255 : 60);
+    std::ofstream(folder / name / "test_batch.bin") << random_records(20, 255);
+  }
+  const auto run = folder / "run";
+  ASSERT_EQ(run_snug(train(run, {"--data", (folder / "bright").string(), "--steps", "2"})).exit_code, 0);
+  const Ended own = run_snug({"eval", run.string(), "--json"});
+  const Ended other = run_snug({"eval", run.string(), "--data", (folder / "dark").string(), "--json"});
+  ASSERT_EQ(own.exit_code, 0) << own.err;
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_EQ(Json::parse(own.out)["test_loss"], Json::parse(other.out)["test_loss"]);
+}
+
 // The data set lies on the disk: ten times as many images take no more memory.
 TEST(Train, MemoryDoesNotGrowWithTheDataSet) {
   const TemporaryFolder folder;
-  std::string records(200 * 3073, '\0');
-  std::mt19937 random(3);
-  for (std::size_t i = 0; i < records.size(); ++i) records[i] = static_cast<char>(i % 3073 == 0 ? random() % 10 : random());
+  const std::string records = random_records(200, 255);
   const auto overhead = [&](const std::string& name, int files) {
     const auto data = folder / name;
     std::filesystem::create_directory(data);

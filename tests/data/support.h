@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "data/cifar.h"
+#include "support/temporary_folder.h"
 #include <snug/error.h>
 
 namespace snug::data {
@@ -25,26 +26,7 @@ namespace snug::data {
 namespace fs = std::filesystem;
 using ByteString = std::vector<std::byte>;
 
-class TestFolder {
- public:
-  TestFolder() {
-    std::string name = (fs::temp_directory_path() / "snug-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder can be made");
-    path_ = name;
-  }
-  ~TestFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-  std::string string() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
+using TestFolder = support::TemporaryFolder;
 
 // Sets a variable of the environment (or removes it, given nullptr) for as long as it lives.
 class ScopedVariable {

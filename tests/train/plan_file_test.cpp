@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "backends/reference/reference.h"
+#include "files.h"
 #include "frontend/zoo.h"
 #include "small_session.h"
-#include "temporary_folder.h"
 #include <snug/error.h>
 
 namespace snug::train {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "temporary_folder.h"
+#include "files.h"
 #include <snug/error.h>
 
 namespace snug::train {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "files.h"
 #include "small_session.h"
-#include "temporary_folder.h"
 #include "train/plan_file.h"
 #include <snug/error.h>
 

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "base/checksum.h"
+#include "files.h"
 #include "small_session.h"
-#include "temporary_folder.h"
 #include <snug/error.h>
 
 namespace snug::train {

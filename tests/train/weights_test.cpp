@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "files.h"
 #include "small_session.h"
-#include "temporary_folder.h"
 #include "train/elements.h"
 #include "train/safetensors.h"
 #include <snug/error.h>

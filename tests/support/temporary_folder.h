@@ -6,7 +6,8 @@
 #include <stdexcept>
 #include <string>
 
-namespace snug::cli {
+// Not snug::testing, which would hide gtest's `testing` from tests inside snug.
+namespace snug::support {
 
 class TemporaryFolder {
  public:
@@ -22,11 +23,12 @@ class TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   const std::filesystem::path& path() const { return path_; }
+  std::string string() const { return path_.string(); }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
  private:
   std::filesystem::path path_;
 };
 
-}  // namespace snug::cli
+}  // namespace snug::support
