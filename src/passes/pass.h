@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/cost.h"
 #include "ir/kernel.h"
 #include "ir/program.h"
 #include "passes/checkpoint_strategy.h"
@@ -25,6 +26,7 @@ enum class Exactness : std::uint8_t {
 struct PassContext {
   const Backend& backend;
   CheckpointStrategy checkpoint = {};
+  CostTable costs = {};
 };
 
 struct Pass {

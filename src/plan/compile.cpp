@@ -25,8 +25,8 @@ Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions&
   // Forward, explicit backward, update, evaluation: one list of nodes each.
   Program program = lower(graph, {.batch = options.batch, .sgd = options.sgd, .recipes = recipes});
   // Every memory method is a rewrite of those lists.
-  program =
-      run_passes(std::move(program), pipeline(), {.backend = backend, .checkpoint = options.checkpoint}, options.passes, timings);
+  const PassContext context{.backend = backend, .checkpoint = options.checkpoint, .costs = options.costs};
+  program = run_passes(std::move(program), pipeline(), context, options.passes, timings);
   // Byte offsets for every value, and with them the peak.
   Plan plan = place(std::move(program), options.red_zone);
 

@@ -14,6 +14,7 @@ struct CompileOptions {
   std::int64_t batch = 0;  // examples a step; 0: as many as the graph's microbatch
   SgdOptions sgd = {};
   CheckpointStrategy checkpoint = {};  // what backward recomputes instead of keeping
+  CostTable costs = {};                // by which passes choose what to run twice
   PassOptions passes = {};
   Bytes red_zone = Bytes(0);
   // The most scratch that one kernel may ask for: of several that do the same, the first within it is taken. None: no limit but

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "analysis/cost.h"
 #include "base/error.h"
 #include "ir/op.h"
 
@@ -48,8 +49,6 @@ void PhaseFlops::add(Phase phase, std::int64_t flops) {
       break;
   }
 }
-
-std::int64_t microbatches(const Program& program) { return (program.batch + program.microbatch - 1) / program.microbatch; }
 
 StepFlops flops_of_step(const Program& program) {
   StepFlops result;

@@ -35,9 +35,6 @@ struct StepFlops {
 
 StepFlops flops_of_step(const Program& program);
 
-// Runs of `micro` in a step; the last may be partly padding, which is computed all the same.
-std::int64_t microbatches(const Program& program);
-
 // FLOPs of the step against those without recomputation.
 double flops_ratio(const PhaseFlops& step);
 

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/cost.h"
 #include "base/error.h"
 #include "ir/op.h"
 

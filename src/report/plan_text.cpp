@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "analysis/cost.h"
 #include "report/chart.h"
 #include "report/moments.h"
 #include "report/text.h"

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/cost.h"
 #include "tiny_plan.h"
 #include <snug/error.h>
 
