@@ -30,8 +30,8 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: as many as fit)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY",
-      "what stays for backward, which computes the rest again: none (default), no-bn, sqrt, log, every-M, residual-M, "
-      "residual-M*");
+      "what stays for backward, which computes the rest again: none (default), no-bn, sqrt, log, chen, every-M, residual-M, "
+      "residual-M*, or optimal:BYTES: least time with at most that much beside the states");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");
