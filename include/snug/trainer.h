@@ -16,6 +16,9 @@ struct TrainingOptions {
   std::int64_t budget_bytes = 0;     // the arena is not larger; 0: whatever the batch takes
   std::int64_t microbatch = 0;       // examples in memory at a time; 0: as many of the batch as fit the budget
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
+  // Examples whose batch-norm statistics are taken together; 0: all of the microbatch. A step in groups of b does what one in
+  // microbatches of b does, whatever its microbatch, which is then a multiple of the group, or the batch.
+  std::int64_t statistics_group = 0;
   double learning_rate = 0.1;
   double momentum = 0.9;
   double weight_decay = 5e-4;

@@ -62,7 +62,8 @@ Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const
                                                            .dtype = dtype,
                                                            .augment = augments(recipe),
                                                            .mean = data.mean,
-                                                           .std = data.std});
+                                                           .std = data.std,
+                                                           .statistics_group = recipe.statistics_group.value_or(0)});
     frontend::freeze(graph, recipe.freeze);
     return graph;
   };
@@ -76,7 +77,8 @@ Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const
                           .checkpoint = checkpoint},
               .budget = recipe.budget_bytes,
               .microbatch = recipe.microbatch,
-              .min_microbatch = recipe.min_microbatch.value_or(10)},
+              .min_microbatch = recipe.min_microbatch.value_or(10),
+              .statistics_group = recipe.statistics_group.value_or(0)},
              backend);
 }
 

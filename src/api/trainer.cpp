@@ -48,14 +48,18 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   if (options.budget_bytes < 0) throw_user_error("a budget of {} bytes is not possible", options.budget_bytes);
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
   Backend backend = backends::cpu_backend(thread_count(options.threads));
-  FitRequest request{.model = [&](std::int64_t microbatch) { return model.impl().graph({.batch = microbatch}); },
+  FitRequest request{.model =
+                         [&](std::int64_t microbatch) {
+                           return model.impl().graph({.batch = microbatch, .statistics_group = options.statistics_group});
+                         },
                      .options = {.batch = options.batch,
                                  .sgd = {.momentum = options.momentum,
                                          .weight_decay = options.weight_decay,
                                          .nesterov = options.nesterov,
                                          .clip_norm = options.clip_norm},
                                  .red_zone = options.checking ? Bytes(128) : Bytes(0)},
-                     .min_microbatch = options.min_microbatch};
+                     .min_microbatch = options.min_microbatch,
+                     .statistics_group = options.statistics_group};
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;
   Fit found = fit(request, backend);

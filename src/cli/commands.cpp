@@ -32,6 +32,8 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const auto [batch, microbatch] = examples_of(flags);
   const std::int64_t min_microbatch =
       flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
+  const std::int64_t group =
+      flags.statistics_group ? parse_count("--statistics-group", *flags.statistics_group, 1, kMostExamples) : 0;
   const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
   const CheckpointStrategy checkpoint = parse_checkpoint_strategy(flags.checkpoint.value_or("none"));
   const std::string precision = flags.precision.value_or("fp32");
@@ -39,7 +41,8 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const int threads = thread_count(asked_threads(flags));
   const frontend::ZooOptions options{
       .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
-      .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0};
+      .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0,
+      .statistics_group = group};
 
   Backend backend = backends::cpu_backend(threads);
   if (flags.workspace_limit) backend.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
@@ -54,10 +57,12 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
                    .options = {.batch = batch, .checkpoint = checkpoint, .passes = passes},
                    .budget = budget,
                    .microbatch = microbatch,
-                   .min_microbatch = min_microbatch},
+                   .min_microbatch = min_microbatch,
+                   .statistics_group = group},
                   backend);
   report::Settings settings{.precision = precision,
                             .checkpoint = to_string(checkpoint),
+                            .statistics_group = group,
                             .budget = budget,
                             .backend = std::string(backend.name),
                             .threads = threads};

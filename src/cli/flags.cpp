@@ -29,6 +29,8 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--budget", flags.budget, "BYTES", "memory that training may take, as in 24MB or 6.4MiB (default: all it likes)");
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: as many as fit)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
+  add(app, "--statistics-group", flags.statistics_group, "N",
+      "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY",
       "what stays for backward, which computes the rest again: none (default), no-bn, sqrt, log, chen, every-M, residual-M, "
       "residual-M*, or optimal:BYTES: least time with at most that much beside the states");

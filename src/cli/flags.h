@@ -26,6 +26,7 @@ struct Flags {
   std::optional<std::string> batch;
   std::optional<std::string> microbatch;
   std::optional<std::string> min_microbatch;
+  std::optional<std::string> statistics_group;
   std::optional<std::string> budget;
   std::optional<std::string> allow;
   std::optional<std::string> classes;

@@ -75,6 +75,7 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.batch) recipe.batch = parse_count("--batch", *flags.batch, 1, kMostExamples);
   take_count("--microbatch", flags.microbatch, 1, kMostExamples, recipe.microbatch);
   take_count("--min-microbatch", flags.min_microbatch, 1, kMostExamples, recipe.min_microbatch);
+  take_count("--statistics-group", flags.statistics_group, 1, kMostExamples, recipe.statistics_group);
   take_count("--classes", flags.classes, 2, 10'000'000, recipe.classes);
   take_count("--image-size", flags.image_size, 1, 65'536, recipe.image_size);
   take_count("--eval-every", flags.eval_every, 1, kMostSteps, recipe.eval_every);
@@ -109,6 +110,7 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--batch", &flags.batch},
       {"--microbatch", &flags.microbatch},
       {"--min-microbatch", &flags.min_microbatch},
+      {"--statistics-group", &flags.statistics_group},
       {"--budget", &flags.budget},
       {"--allow", &flags.allow},
       {"--classes", &flags.classes},

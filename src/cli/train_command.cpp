@@ -127,6 +127,7 @@ std::string opening(const Run& run) {
   out += fmt::format("{} steps of {} examples", report::format_count(static_cast<std::int64_t>(run.settings.total_steps)),
                      plan.program.batch);
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
+  if (run.recipe.statistics_group) out += fmt::format(", batch norm over groups of {}", *run.recipe.statistics_group);
   out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe.budget_bytes));
   if (run.plain_peak_bytes && *run.plain_peak_bytes > plan.planned_peak_bytes) {
@@ -156,6 +157,7 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   const Plan& plan = run.session->plan();
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = run.recipe.precision,
                                                          .checkpoint = run.recipe.checkpoint.value_or("none"),
+                                                         .statistics_group = run.recipe.statistics_group.value_or(0),
                                                          .budget = run.recipe.budget_bytes,
                                                          .backend = run.recipe.device,
                                                          .threads = thread_count(static_cast<int>(run.recipe.threads))});

@@ -15,11 +15,13 @@ bool has_batch_norm(const Graph& graph) {
                      [](const Node& node) { return node.op->name.starts_with("batch_norm"); });
 }
 
-// Sizes that split the batch evenly, largest first: the batch itself, its half, its third, ... down to the least allowed.
-std::vector<std::int64_t> microbatch_sizes(std::int64_t batch, std::int64_t least) {
+// Sizes that split the batch evenly, largest first: the batch itself, its half, its third, ... down to the least allowed. But for
+// the batch itself they are multiples of `group`.
+std::vector<std::int64_t> microbatch_sizes(std::int64_t batch, std::int64_t least, std::int64_t group) {
+  const std::int64_t groups = (batch + group - 1) / group;
   std::vector<std::int64_t> sizes{batch};
-  for (std::int64_t parts = 2; parts <= batch; ++parts) {
-    const std::int64_t size = (batch + parts - 1) / parts;
+  for (std::int64_t parts = 2; parts <= groups; ++parts) {
+    const std::int64_t size = (groups + parts - 1) / parts * group;
     if (size < least) break;
     if (size < sizes.back()) sizes.push_back(size);
   }
@@ -58,12 +60,31 @@ std::string needs(const Plan& plan) {
 }
 
 [[noreturn]] void refuse(const FitRequest& request, const Plan& smallest, bool split_further) {
-  throw DoesNotFit(fmt::format(
-      "{} at batch {} does not fit {} bytes: the least that it can be trained in is {}; give that much, or {}",
-      smallest.program.name, request.options.batch, request.budget->count(), needs(smallest),
-      split_further ? fmt::format("allow smaller microbatches with --min-microbatch (now {}), or use a smaller --batch",
-                                  request.min_microbatch)
-                    : "use a smaller --batch or a smaller model"));
+  const std::string other_statistics =
+      request.statistics_group > 0
+          ? fmt::format("take statistics over smaller groups with --statistics-group (now {})", request.statistics_group)
+          : fmt::format("allow smaller microbatches with --min-microbatch (now {})", request.min_microbatch);
+  throw DoesNotFit(
+      fmt::format("{} at batch {} does not fit {} bytes: the least that it can be trained in is {}; give that much, or {}",
+                  smallest.program.name, request.options.batch, request.budget->count(), needs(smallest),
+                  split_further ? other_statistics + ", or use a smaller --batch" : "use a smaller --batch or a smaller model"));
+}
+
+// UserError unless batch, microbatch and group go together.
+void check_group(const FitRequest& request, const Graph& model) {
+  const std::int64_t group = request.statistics_group;
+  const std::int64_t batch = request.options.batch;
+  if (group == 0) return;
+  if (group < 1 || group > batch)
+    throw_user_error("a statistics group of {} out of a batch of {} is not possible; use 1 to {}", group, batch, batch);
+  if (!has_batch_norm(model)) {
+    throw_user_error("'{}' has no batch norm whose statistics could be taken in groups; leave out --statistics-group",
+                     model.name);
+  }
+  if (request.microbatch && *request.microbatch != batch && *request.microbatch % group != 0) {
+    throw_user_error("a microbatch of {} does not split into statistics groups of {}; use a multiple of {}, or the whole batch",
+                     *request.microbatch, group, group);
+  }
 }
 
 }  // namespace
@@ -77,21 +98,26 @@ Fit fit(const FitRequest& request, const Backend& backend) {
   const auto fits = [&](const Plan& plan) { return !request.budget || plan.planned_peak_bytes <= *request.budget; };
 
   if (request.microbatch && *request.microbatch != batch) {
-    Plan plan = compile(request.model(*request.microbatch), backend, request.options);
+    const Graph part = request.model(*request.microbatch);
+    check_group(request, part);
+    Plan plan = compile(part, backend, request.options);
     if (!fits(plan)) refuse_given(request, plan);
     return {.plan = std::move(plan)};
   }
 
   const Graph whole = request.model(batch);
+  check_group(request, whole);
   const bool norm = has_batch_norm(whole);
-  const std::int64_t least = norm ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
+  const std::int64_t group = std::max<std::int64_t>(1, request.statistics_group);
+  const std::int64_t asked = request.statistics_group > 0 ? group : request.min_microbatch;
+  const std::int64_t least = norm ? std::clamp<std::int64_t>(asked, 1, batch) : 1;
   Plan at_once = compile(whole, backend, request.options);
   const Bytes plain_peak = plain_peak_of(whole, at_once, request.options, backend);
   if (fits(at_once)) return {.plan = std::move(at_once), .plain_peak_bytes = plain_peak};
   if (request.microbatch) refuse_given(request, at_once);
 
   Plan smallest = std::move(at_once);
-  for (const std::int64_t microbatch : microbatch_sizes(batch, least)) {
+  for (const std::int64_t microbatch : microbatch_sizes(batch, least, group)) {
     if (microbatch == batch) continue;
     Plan plan = compile(request.model(microbatch), backend, request.options);
     if (fits(plan)) return {.plan = std::move(plan), .plain_peak_bytes = plain_peak};

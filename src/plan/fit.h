@@ -18,6 +18,9 @@ struct FitRequest {
   std::optional<std::int64_t> microbatch = {};  // when given, obeyed
   // Networks with batch norm are not split below this: their statistics are of a microbatch.
   std::int64_t min_microbatch = 10;
+  // What the model was built to take its statistics over; 0: the microbatch. Above 0 a microbatch is the batch or a multiple of
+  // this, and `min_microbatch` has no say: how the batch is split no longer changes the statistics.
+  std::int64_t statistics_group = 0;
 };
 
 struct Fit {

@@ -93,6 +93,7 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["precision"] = settings.precision;
   result["nonzero"] = settings.nonzero;
   result["checkpoint"] = settings.checkpoint;
+  result["statistics_group"] = settings.statistics_group > 0 ? Json(settings.statistics_group) : Json(nullptr);
   result["threads"] = settings.threads;
   result["budget_bytes"] = settings.budget ? Json(settings.budget->count()) : Json(nullptr);
   result["planned_peak_bytes"] = plan.planned_peak_bytes.count();

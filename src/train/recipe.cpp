@@ -98,6 +98,7 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
   check.require(recipe.microbatch.value_or(1) <= recipe.batch, "microbatch",
                 fmt::format("of {} is more than the batch of {}", recipe.microbatch.value_or(1), recipe.batch));
   check.count("min_microbatch", recipe.min_microbatch, 1);
+  check.count("statistics_group", recipe.statistics_group, 1);
   check.choice("precision", recipe.precision, kPrecisions);
   if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
   if (recipe.budget_bytes) check.require(*recipe.budget_bytes > Bytes(0), "budget", "must be more than 0 bytes");
@@ -155,6 +156,7 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   root.count("batch", recipe.batch);
   root.count("microbatch", recipe.microbatch);
   root.count("min_microbatch", recipe.min_microbatch);
+  root.count("statistics_group", recipe.statistics_group);
   root.text("precision", recipe.precision);
   root.text("checkpoint", recipe.checkpoint);
   root.bytes("budget", recipe.budget_bytes);
@@ -221,6 +223,7 @@ std::string print_recipe(const Recipe& recipe) {
   number("batch", recipe.batch);
   optional_number("microbatch", recipe.microbatch);
   optional_number("min_microbatch", recipe.min_microbatch);
+  optional_number("statistics_group", recipe.statistics_group);
   line("precision", toml_text(recipe.precision));
   optional_text("checkpoint", recipe.checkpoint);
   if (recipe.budget_bytes) line("budget", toml_bytes(*recipe.budget_bytes));

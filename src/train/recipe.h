@@ -56,6 +56,7 @@ struct Recipe {
   std::int64_t batch = 100;
   std::optional<std::int64_t> microbatch;  // nothing: the planner's choice
   std::optional<std::int64_t> min_microbatch;
+  std::optional<std::int64_t> statistics_group;  // of batch norm; nothing: the microbatch
   std::string precision = "fp32";
   std::optional<std::string> checkpoint;  // nothing: the planner's choice
   std::optional<Bytes> budget_bytes;      // written budget = "24MB"

@@ -52,6 +52,28 @@ TEST(Trainer, SameSeedGivesTheSameBits) {
   EXPECT_NE(other.parameter("conv1.weight"), weights[0]);
 }
 
+TEST(Trainer, StatisticsInGroupsDoWhatMicrobatchesDo) {
+  const Batch batch = batch_of(7);
+  const auto weights = [&](std::int64_t microbatch, std::int64_t group) {
+    Trainer trainer(tiny(), {.batch = 7, .microbatch = microbatch, .statistics_group = group});
+    for (int step = 0; step < 3; ++step) trainer.train(batch.images, batch.labels);
+    return trainer.parameter("conv1.weight");
+  };
+  const std::vector<float> split = weights(3, 0);
+  const std::vector<float> grouped = weights(7, 3);
+  const std::vector<float> whole = weights(7, 0);
+  double from_grouped = 0;
+  double from_whole = 0;
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    from_grouped = std::max(from_grouped, std::abs(double{split[i]} - grouped[i]));
+    from_whole = std::max(from_whole, std::abs(double{split[i]} - whole[i]));
+  }
+  EXPECT_LT(from_grouped, 1e-5);
+  EXPECT_GT(from_whole, 1e-3);
+  EXPECT_EQ(message_of([&] { weights(4, 3); }),
+            "a microbatch of 4 does not split into statistics groups of 3; use a multiple of 3, or the whole batch");
+}
+
 TEST(Trainer, EvaluationChangesNothing) {
   const Batch batch = batch_of(6);
   Trainer trainer(tiny(), {.batch = 6});

@@ -91,5 +91,51 @@ TEST_F(FitTest, AGivenMicrobatchIsObeyedOrRefused) {
   EXPECT_THROW(fit(request, backend_), UserError);
 }
 
+FitRequest grouped_request(std::int64_t batch, std::int64_t group) {
+  return {.model =
+              [group](std::int64_t microbatch) {
+                return frontend::build_zoo_model("small-cnn", {.batch = microbatch, .statistics_group = group});
+              },
+          .options = {.batch = batch},
+          .statistics_group = group};
+}
+
+std::string user_error(const FitRequest& request, const Backend& backend) {
+  try {
+    fit(request, backend);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_F(FitTest, WithStatisticsInGroupsMicrobatchesAreMultiplesOfTheGroup) {
+  FitRequest request = grouped_request(40, 6);  // not split, the last group has 4
+  const Fit whole = fit(request, backend_);
+  EXPECT_EQ(whole.plan.program.microbatch, 40);
+  request.budget = whole.plan.planned_peak_bytes - Bytes(1);
+  EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 24);
+  request.budget = Bytes(1000);
+  const std::string message = refusal(request, backend_);
+  EXPECT_NE(message.find("with microbatches of 6,"), std::string::npos) << message;
+  EXPECT_NE(message.find("--statistics-group (now 6)"), std::string::npos) << message;
+  request.budget.reset();
+  request.microbatch = 12;
+  EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 12);
+}
+
+TEST_F(FitTest, WhatDoesNotSplitIntoGroupsIsRefused) {
+  FitRequest request = grouped_request(40, 6);
+  request.microbatch = 10;
+  EXPECT_EQ(user_error(request, backend_),
+            "a microbatch of 10 does not split into statistics groups of 6; use a multiple of 6, or the whole batch");
+  EXPECT_EQ(user_error(grouped_request(40, 41), backend_),
+            "a statistics group of 41 out of a batch of 40 is not possible; use 1 to 40");
+  request = grouped_request(40, 5);
+  request.model = no_norm;
+  EXPECT_EQ(user_error(request, backend_),
+            "'plain' has no batch norm whose statistics could be taken in groups; leave out --statistics-group");
+}
+
 }  // namespace
 }  // namespace snug::testing

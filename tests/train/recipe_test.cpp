@@ -20,6 +20,7 @@ Recipe full_recipe() {
       .batch = 128,
       .microbatch = 16,
       .min_microbatch = 4,
+      .statistics_group = 5,
       .precision = "bf16",
       .checkpoint = "residual-2*",
       .budget_bytes = Bytes(24'000'000),
