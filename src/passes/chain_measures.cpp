@@ -38,8 +38,8 @@ class Profile {
 
 class ChainMeasurer {
  public:
-  ChainMeasurer(const Section& section, const ForwardPass& forward, const CostTable& costs)
-      : section_(section), forward_(forward), costs_(costs), may_clone_(find_clonable_nodes(section, forward)) {
+  ChainMeasurer(const Section& section, const ForwardPass& forward, const std::vector<double>& node_seconds)
+      : section_(section), forward_(forward), node_seconds_(node_seconds), may_clone_(find_clonable_nodes(section, forward)) {
     find_merged_links();
     find_owners();
     place_backward();
@@ -89,10 +89,6 @@ class ChainMeasurer {
     link_of_node_.resize(forward_.end);
     for (std::size_t l = 0; l < links_.size(); ++l) {
       for (std::size_t i = links_[l].begin; i < links_[l].end; ++i) link_of_node_[i] = l;
-    }
-    made_in_.resize(links_.size());
-    for (std::size_t v = 0; v < forward_.maker.size(); ++v) {
-      if (forward_.maker[v].valid() && !forward_.is_small[v]) made_in_[link_of_value(ValueId(v))].push_back(ValueId(v));
     }
   }
 
@@ -172,7 +168,7 @@ class ChainMeasurer {
     std::unordered_set<ValueId> here;
     for (const std::size_t at : nodes) {
       const Node& node = section_.nodes[at];
-      run.seconds += node_seconds(costs_, section_, node);
+      run.seconds += node_seconds_[at];
       const auto dies = [&](ValueId id) { return here.contains(id) && last_use[id] == at && !stays.contains(id); };
       for (std::size_t output = 0; output < node.outputs.size(); ++output) {
         const Value& value = section_.value(node.outputs[output]);
@@ -211,7 +207,7 @@ class ChainMeasurer {
     Recomputation what;
     what.regions.of_node.assign(forward_.end, 0);
     what.renews.assign(forward_.end, mode == MeasuredChain::kRenews);
-    recompute(section, forward_, what);
+    const std::vector<std::size_t> again = recompute(section, forward_, what);
     const std::vector<std::unordered_set<ValueId>> kept = kept_values(section);
     const Backend none;
     program = share_bytes(std::move(program), {.backend = none});
@@ -252,21 +248,22 @@ class ChainMeasurer {
 
     std::vector<bool> has_begun(links_.size(), false);
     for (std::size_t l = 0; l < links_.size(); ++l) {
-      const LinkRun again = run_link(l, kept[l], true);
+      const LinkRun whole = run_link(l, kept[l], true);
       const LinkRun last = run_link(l, kept[l], false);
       std::int64_t kept_bytes = carried_bytes(l);
       for (const ValueId value : kept[l]) kept_bytes += value == links_[l].carrier ? 0 : aligned(section_.value(value));
       measured.chain[l].modes.push_back({.kept_bytes = kept_bytes,
-                                         .forward_bytes = again.peak_bytes,
+                                         .forward_bytes = whole.peak_bytes,
                                          .last_forward_bytes = last.peak_bytes,
-                                         .again_seconds = again.seconds,
+                                         .again_seconds = whole.seconds,
                                          .last_seconds = last.seconds});
     }
+    std::size_t renewed = 0;
     for (std::size_t i = forward_.end; i < shared.nodes.size(); ++i) {
       const std::size_t l = link_of[i];
       ChainMode& how = measured.chain[l].modes.back();
       how.backward_bytes = std::max(how.backward_bytes, bytes_at[i]);
-      if (shared.nodes[i].phase == Phase::recompute) how.renew_seconds += node_seconds(costs_, shared, shared.nodes[i]);
+      if (shared.nodes[i].phase == Phase::recompute) how.renew_seconds += node_seconds_[again[renewed++]];
       // A region opens when a value of it is first read.
       if (!has_begun[l] && (shared.nodes[i].phase == Phase::recompute || reads_of(shared.nodes[i], l))) {
         has_begun[l] = true;
@@ -294,18 +291,17 @@ class ChainMeasurer {
 
   const Section& section_;
   const ForwardPass& forward_;
-  const CostTable& costs_;
+  const std::vector<double>& node_seconds_;
   std::vector<bool> may_clone_;
   std::vector<Link> links_;
   std::vector<std::size_t> link_of_node_;      // by forward node
-  std::vector<std::vector<ValueId>> made_in_;  // by link; small ones left out
   std::vector<std::size_t> link_of_backward_;  // by backward node, from the first on
 };
 
 }  // namespace
 
-MeasuredChain measure_chain(const Section& section, const ForwardPass& forward, const CostTable& costs) {
-  return ChainMeasurer(section, forward, costs).measure();
+MeasuredChain measure_chain(const Section& section, const ForwardPass& forward, const std::vector<double>& node_seconds) {
+  return ChainMeasurer(section, forward, node_seconds).measure();
 }
 
 Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& plan, std::size_t forward_nodes) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "analysis/chain_programme.h"
-#include "analysis/cost.h"
 #include "passes/recompute.h"
 
 namespace snug {
@@ -20,7 +19,8 @@ struct MeasuredChain {
   std::int64_t always_bytes = 0;  // small values, which stay under every plan
 };
 
-MeasuredChain measure_chain(const Section& section, const ForwardPass& forward, const CostTable& costs);
+// `node_seconds` by forward node.
+MeasuredChain measure_chain(const Section& section, const ForwardPass& forward, const std::vector<double>& node_seconds);
 
 // The plan as a rewrite.
 Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& plan, std::size_t forward_nodes);

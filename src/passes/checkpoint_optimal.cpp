@@ -1,10 +1,11 @@
 #include "passes/checkpoint_optimal.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
+#include <tuple>
 
 #include "base/error.h"
+#include "ir/op.h"
 #include "passes/accumulate_in_place.h"
 #include "passes/chain_measures.h"
 #include "passes/eliminate_dead_nodes.h"
@@ -39,7 +40,10 @@ class OptimalSearch {
     lowered_ = select_kernels(accumulate_in_place(std::move(lowered_), context), context);
     lowered_forward_ = find_forward_pass(lowered_.sections.front());
     SNUG_CHECK(lowered_forward_.end == forward.end, "choosing kernels changed the forward pass");
-    measured_ = measure_chain(lowered_.sections.front(), lowered_forward_, context.costs);
+    Section& lowered = lowered_.sections.front();
+    for (std::size_t i = 0; i < forward.end; ++i) node_seconds_.push_back(node_seconds(context.costs, lowered, lowered.nodes[i]));
+    strip(lowered);
+    measured_ = measure_chain(lowered, lowered_forward_, node_seconds_);
   }
 
   Recomputation run() {
@@ -105,6 +109,18 @@ class OptimalSearch {
     return look_at(plan);
   }
 
+  // The section is copied for every trial, and neither bytes nor lifetimes come from texts and constants.
+  static void strip(Section& section) {
+    for (Value& value : section.values) value.name.clear();
+    for (Node& node : section.nodes) {
+      const bool adds = accumulates(node.attributes);
+      node.attributes = {};
+      if (adds) node.attributes.set(kAccumulate, std::int64_t{1});
+      node.layer.clear();
+      node.kernel.clear();
+    }
+  }
+
   const Trial& look_at(const ChainPlan& plan) {
     trial_ = {.what = recomputation_of(measured_, plan, forward_.end)};
     Program program{.name = lowered_.name,
@@ -112,13 +128,12 @@ class OptimalSearch {
                     .microbatch = lowered_.microbatch,
                     .states = {},
                     .sections = {lowered_.sections.front()}};
-    recompute(program.sections.front(), lowered_forward_, trial_.what);
+    for (const std::size_t node : recompute(program.sections.front(), lowered_forward_, trial_.what)) {
+      trial_.seconds += node_seconds_[node];
+    }
     program = share_bytes(eliminate_dead_nodes(std::move(program), context_), context_);
     const Section& section = program.sections.front();
     trial_.bytes = fullest_bytes(section);
-    for (const Node& node : section.nodes) {
-      if (node.phase == Phase::recompute) trial_.seconds += node_seconds(context_.costs, section, node);
-    }
     if (!best_ || is_better(trial_, *best_)) best_ = trial_;
     return trial_;
   }
@@ -137,6 +152,7 @@ class OptimalSearch {
   std::int64_t limit_;
   Program lowered_;
   ForwardPass lowered_forward_;
+  std::vector<double> node_seconds_;  // by forward node
   MeasuredChain measured_;
   Trial trial_;
   std::optional<Trial> best_;

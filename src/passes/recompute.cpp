@@ -1,6 +1,7 @@
 #include "passes/recompute.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -49,14 +50,17 @@ class Checkpointer {
         targets_(regions_.parent.size()),
         is_open_(regions_.parent.size(), false),
         current_(section.values.size(), ValueId::none()) {
-    for (const Value& value : section.values) names_.insert(value.name);
+    for (const Value& value : section.values) {
+      if (!value.name.empty()) names_.insert(value.name);
+    }
   }
 
-  void run() {
+  std::vector<std::size_t> run() {
     find_values_on_demand();
     find_homes();
     find_targets();
     rewrite();
+    return std::move(again_);
   }
 
  private:
@@ -142,9 +146,10 @@ class Checkpointer {
   }
 
   void rewrite() {
-    rewritten_.assign(section_.nodes.begin(), section_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_.end));
-    for (std::size_t i = forward_.end; i < section_.nodes.size(); ++i) {
-      Node node = section_.nodes[i];
+    std::vector<Node> backward(std::make_move_iterator(section_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_.end)),
+                               std::make_move_iterator(section_.nodes.end()));
+    section_.nodes.resize(forward_.end);
+    for (Node& node : backward) {
       for (ValueId& input : node.inputs) {
         if (input.index() >= forward_.maker.size() || !forward_.makes(input)) continue;
         bring_back(input);
@@ -152,7 +157,8 @@ class Checkpointer {
       }
       rewritten_.push_back(std::move(node));
     }
-    section_.nodes = std::move(rewritten_);
+    section_.nodes.insert(section_.nodes.end(), std::make_move_iterator(rewritten_.begin()),
+                          std::make_move_iterator(rewritten_.end()));
   }
 
   void bring_back(ValueId id) {
@@ -196,25 +202,29 @@ class Checkpointer {
       for (ValueId& output : clone.outputs) {
         const ValueId original = output;
         Value value = section_.value(original);
-        value.name = unused_name(value.name + ".again");
+        value.name = unused_name(value.name);
         section_.values.push_back(std::move(value));
         output = ValueId(section_.values.size() - 1);
         made[original] = output;
       }
       if (clone.workspace.valid()) {
         Value workspace = section_.value(clone.workspace);
-        workspace.name = unused_name(workspace.name + ".again");
+        workspace.name = unused_name(workspace.name);
         section_.values.push_back(std::move(workspace));
         clone.workspace = ValueId(section_.values.size() - 1);
       }
       rewritten_.push_back(std::move(clone));
+      again_.push_back(at);
     }
     for (const ValueId id : wanted) {
       if (!current_[id.index()].valid()) current_[id.index()] = made.at(id);
     }
   }
 
-  std::string unused_name(const std::string& wanted) {
+  // Trials have no names: nobody reads them.
+  std::string unused_name(const std::string& original) {
+    if (original.empty()) return {};
+    const std::string wanted = original + ".again";
     std::string name = wanted;
     for (int number = 2; !names_.insert(name).second; ++number) name = fmt::format("{}.{}", wanted, number);
     return name;
@@ -232,15 +242,16 @@ class Checkpointer {
   std::vector<bool> is_open_;                  // by region: it was run again
   std::vector<ValueId> current_;               // what stands for the value by now; none while it is dropped
   std::unordered_set<std::string> names_;
-  std::vector<Node> rewritten_;
+  std::vector<Node> rewritten_;  // all behind the forward pass
+  std::vector<std::size_t> again_;
 };
 
 }  // namespace
 
-void recompute(Section& section, const ForwardPass& forward, const Recomputation& what) {
+std::vector<std::size_t> recompute(Section& section, const ForwardPass& forward, const Recomputation& what) {
   SNUG_CHECK(what.regions.of_node.size() == forward.end && what.renews.size() == forward.end,
              "a recomputation of another forward pass");
-  Checkpointer(section, forward, what).run();
+  return Checkpointer(section, forward, what).run();
 }
 
 }  // namespace snug
