@@ -44,7 +44,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
 void add_compiler_flags(CLI::App& app, Flags& flags) {
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
-  add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that costs bytes, such as prepack_weights");
+  add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that runs on request: fuse_update, prepack_weights");
 }
 
 void add_run_folder(CLI::App& app, Flags& flags) {

@@ -7,6 +7,7 @@
 #include "passes/accumulate_in_place.h"
 #include "passes/checkpoint.h"
 #include "passes/eliminate_dead_nodes.h"
+#include "passes/fuse_update.h"
 #include "passes/pass.h"
 #include "passes/prepack_weights.h"
 #include "passes/select_kernels.h"
@@ -21,6 +22,8 @@ std::vector<Pass> pipeline() {
       // What the strategy does not keep is made again for backward. Before kernels are chosen: a clone is the same node, and is
       // given the same.
       {.name = "checkpoint", .run = checkpoint},
+      // Updates move into backward, behind the clones that read old weights: what was an accumulator is a value, or a sum of few.
+      {.name = "fuse_update", .on_request = true, .run = fuse_update},
       // Sums of gradients move into the kernels that make the summands, where these can.
       {.name = "accumulate_in_place", .run = accumulate_in_place},
       // Copies of weights that kernels would make at every run become states, made once an update.

@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(kThreads) sign_bits_kernel(const T* y, std::ui
 // One element by the rule of ops/sgd.cpp, in float. Returns the new weight; `m` becomes the new momentum.
 __device__ inline float sgd_step(float w, float g, float& m, bool has_momentum, const SgdConstants& constants,
                                  float learning_rate, float loss_scale) {
+  g += 0.0F;  // -0 becomes what a sum would be
   if (loss_scale != 1.0F) g /= loss_scale;
   if (constants.weight_decay != 0.0F) g += constants.weight_decay * w;
   if (has_momentum) {

@@ -25,6 +25,12 @@ std::unique_ptr<BoundKernel> bind_factor(const Call& call) {
                          cudaStream_t stream) { launch::clip_factor(stream, sum, scalars, result); });
 }
 
+std::unique_ptr<BoundKernel> bind_finite(const Call& call) {
+  return call.launch([metrics = call.in<Metrics>(0), result = call.out<GradientNorm>(0)](cudaStream_t stream) {
+    launch::finite_factor(stream, metrics, result);
+  });
+}
+
 template <typename T>
 std::unique_ptr<BoundKernel> bind_clipped_sgd(const Call& call) {
   const bool has_momentum = ops::sgd_has_momentum(call.attributes());
@@ -44,6 +50,7 @@ std::unique_ptr<BoundKernel> bind_clipped_sgd(const Call& call) {
 
 constexpr Signature kSum{.inputs = {Element::real, Element::metrics}, .outputs = {Element::metrics}, .layouts = Layouts::any};
 constexpr Signature kFactor{.inputs = {Element::metrics, Element::scalars}, .outputs = {Element::metrics}};
+constexpr Signature kFinite{.inputs = {Element::metrics}, .outputs = {Element::metrics}};
 // Momentum and norm are told apart by their dtypes: a node goes with one of the two, and never with the kernel that does not
 // clip.
 constexpr Signature kClipped{.inputs = {Element::real, Element::real, Element::scalars, Element::metrics},
@@ -56,6 +63,7 @@ constexpr Signature kClippedWithMomentum{
 constinit const KernelDef sum_of_squares =
     define<bind_sum<float>, bind_sum<__half>, kSum, workspace_of_squares>("cuda_sum_of_squares");
 constinit const KernelDef clip_factor = define<bind_factor, bind_factor, kFactor>("cuda_clip_factor");
+constinit const KernelDef finite_factor = define<bind_finite, bind_finite, kFinite>("cuda_finite_factor");
 constinit const KernelDef clipped_sgd =
     define<bind_clipped_sgd<float>, bind_clipped_sgd<__half>, kClipped>("cuda_clipped_sgd", "sgd");
 constinit const KernelDef clipped_sgd_with_momentum =

@@ -57,6 +57,11 @@ __global__ void factor_kernel(const double* sum, const Scalars* scalars, Gradien
   result->factor = isfinite(norm) ? fmin(1.0, factor) : __longlong_as_double(0x7FF8000000000000LL);
 }
 
+__global__ void finite_kernel(const Metrics* metrics, GradientNorm* result) {
+  result->norm = 0;
+  result->factor = isfinite(metrics->loss) ? 1.0 : __longlong_as_double(0x7FF8000000000000LL);
+}
+
 // What an element's update needs, read once a thread from the blocks that change between steps.
 struct Rule {
   SgdConstants constants;
@@ -66,6 +71,7 @@ struct Rule {
   // The new weight by the rule of ops/sgd.cpp, in float; `m` becomes the new momentum.
   __device__ float operator()(float w, float g, float& m) const {
     if (skip) return w;
+    g += 0.0F;  // -0 becomes what a sum would be
     if (loss_scale != 1.0F) g /= loss_scale;
     g *= factor;
     if (constants.weight_decay != 0.0F) g += constants.weight_decay * w;
@@ -133,6 +139,11 @@ void sum_of_squares(cudaStream_t stream, const T* x, const double* before, doubl
 void clip_factor(cudaStream_t stream, const double* sum, const Scalars* scalars, GradientNorm* result) {
   factor_kernel<<<1, 1, 0, stream>>>(sum, scalars, result);
   check_launch("cuda_clip_factor");
+}
+
+void finite_factor(cudaStream_t stream, const Metrics* metrics, GradientNorm* result) {
+  finite_kernel<<<1, 1, 0, stream>>>(metrics, result);
+  check_launch("cuda_finite_factor");
 }
 
 template <typename T>

@@ -29,6 +29,8 @@ void sum_of_squares(cudaStream_t stream, const T* x, const double* before, doubl
 
 void clip_factor(cudaStream_t stream, const double* sum, const Scalars* scalars, GradientNorm* result);
 
+void finite_factor(cudaStream_t stream, const Metrics* metrics, GradientNorm* result);
+
 template <typename T>
 void clipped_sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants constants, const GradientNorm* norm,
                  std::int64_t count);

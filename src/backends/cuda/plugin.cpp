@@ -63,6 +63,7 @@ Backend cuda_backend(const CudaOptions& options) {
                       &cuda::clipped_sgd_with_momentum,
                       &cuda::sum_of_squares,
                       &cuda::clip_factor,
+                      &cuda::finite_factor,
                       &cuda::fill,
                       &cuda::fill_metrics,
                       &cuda::init_normal,
