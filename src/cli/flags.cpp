@@ -31,7 +31,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY",
       "what stays for backward, which computes the rest again: none (default), no-bn, sqrt, log, every-M, residual-M, "
-      "residual-M*");
+      "residual-M*, greedy:LIMIT");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");

@@ -1,15 +1,16 @@
 #include "passes/checkpoint.h"
 
 #include <algorithm>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "ops/ops.h"
 #include "passes/checkpoint_regions.h"
+#include "passes/clonable.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/forward_chain.h"
+#include "passes/greedy.h"
 
 namespace snug {
 
@@ -25,18 +26,16 @@ class Checkpointer {
       : section_(section),
         forward_(std::move(forward)),
         regions_(std::move(regions)),
-        may_clone_(forward_.end, false),
+        may_clone_(find_clonable_nodes(section, forward_.end)),
         on_demand_(section.values.size(), false),
         home_(section.values.size(), 0),
         needed_(section.values.size(), false),
         targets_(regions_.parent.size()),
         is_open_(regions_.parent.size(), false),
-        current_(section.values.size(), ValueId::none()) {
-    for (const Value& value : section.values) names_.insert(value.name);
-  }
+        current_(section.values.size(), ValueId::none()),
+        cloner_(section) {}
 
   void run(bool drop_normalised) {
-    find_clonable_nodes();
     find_values_on_demand(drop_normalised);
     find_homes();
     find_targets();
@@ -46,25 +45,6 @@ class Checkpointer {
  private:
   const Node& maker(ValueId id) const { return section_.nodes[forward_.maker[id.index()].index()]; }
   std::size_t region_of_maker(ValueId id) const { return regions_.of_node[forward_.maker[id.index()].index()]; }
-
-  void find_clonable_nodes() {
-    std::unordered_map<StateId, int> last_version;
-    for (const Node& node : section_.nodes) {
-      for (const ValueId id : node.outputs) {
-        if (section_.value(id).is_state()) last_version[section_.value(id).state] = section_.value(id).version;
-      }
-    }
-    const auto is_state = [&](ValueId id) { return section_.value(id).is_state(); };
-    const auto is_overwritten = [&](ValueId id) {
-      const auto found = last_version.find(section_.value(id).state);
-      return is_state(id) && found != last_version.end() && found->second > section_.value(id).version;
-    };
-    for (std::size_t i = 0; i < forward_.end; ++i) {
-      const Node& node = section_.nodes[i];
-      may_clone_[i] = node.op->may_recompute && std::none_of(node.outputs.begin(), node.outputs.end(), is_state) &&
-                      std::none_of(node.inputs.begin(), node.inputs.end(), is_overwritten);
-    }
-  }
 
   // Values that come back by themselves, just where backward reads them, and never stay.
   void find_values_on_demand(bool drop_normalised) {
@@ -191,31 +171,17 @@ class Checkpointer {
 
     std::unordered_map<ValueId, ValueId> made;
     for (const std::size_t at : nodes) {
-      Node clone = section_.nodes[at];
-      clone.phase = Phase::recompute;
+      Node clone = cloner_.clone(section_.nodes[at]);
       for (ValueId& input : clone.inputs) {
         if (!forward_.makes(input)) continue;
         input = current_[input.index()].valid() ? current_[input.index()] : made.at(input);
       }
-      for (ValueId& output : clone.outputs) {
-        const ValueId original = output;
-        Value value = section_.value(original);
-        value.name = unused_name(value.name + ".again");
-        section_.values.push_back(std::move(value));
-        output = ValueId(section_.values.size() - 1);
-        made[original] = output;
-      }
+      for (std::size_t k = 0; k < clone.outputs.size(); ++k) made[section_.nodes[at].outputs[k]] = clone.outputs[k];
       rewritten_.push_back(std::move(clone));
     }
     for (const ValueId id : wanted) {
       if (!current_[id.index()].valid()) current_[id.index()] = made.at(id);
     }
-  }
-
-  std::string unused_name(const std::string& wanted) {
-    std::string name = wanted;
-    for (int number = 2; !names_.insert(name).second; ++number) name = fmt::format("{}.{}", wanted, number);
-    return name;
   }
 
   Section& section_;
@@ -228,7 +194,7 @@ class Checkpointer {
   std::vector<std::vector<ValueId>> targets_;  // by region: what running it again leaves behind
   std::vector<bool> is_open_;                  // by region: it was run again
   std::vector<ValueId> current_;               // what stands for the value by now; none while it is dropped
-  std::unordered_set<std::string> names_;
+  Cloner cloner_;
   std::vector<Node> rewritten_;
 };
 
@@ -239,6 +205,10 @@ Program checkpoint(Program program, const PassContext& context) {
   if (strategy.kind == CheckpointStrategy::Kind::none) return program;
   for (Section& section : program.sections) {
     if (section.kind != SectionKind::micro) continue;
+    if (strategy.kind == CheckpointStrategy::Kind::greedy) {
+      drop_greedily(section, context);
+      continue;
+    }
     ForwardPass forward = find_forward_pass(section);
     Regions regions = find_regions(strategy, find_links(section, forward), program.name);
     Checkpointer(section, std::move(forward), std::move(regions)).run(drops_normalised(strategy));

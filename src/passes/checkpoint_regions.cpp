@@ -138,6 +138,7 @@ Regions find_regions(const CheckpointStrategy& strategy, const std::vector<Link>
   switch (strategy.kind) {
     case Kind::none:
     case Kind::no_bn:
+    case Kind::greedy:  // has no regions
       break;
     case Kind::every:
       return finder.segments(finder.every(strategy.every));

@@ -15,6 +15,8 @@ using Kind = CheckpointStrategy::Kind;
 
 constexpr std::array<std::pair<std::string_view, Kind>, 4> kPlain{
     {{"none", Kind::none}, {"no-bn", Kind::no_bn}, {"sqrt", Kind::sqrt}, {"log", Kind::log}}};
+// With ":LIMIT" behind the name, or without.
+constexpr std::array<std::pair<std::string_view, Kind>, 1> kLimited{{{"greedy", Kind::greedy}}};
 constexpr std::string_view kEvery = "every-";
 constexpr std::string_view kResidual = "residual-";
 
@@ -32,6 +34,14 @@ CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
   for (const auto& [name, kind] : kPlain) {
     if (text == name) return {.kind = kind};
   }
+  for (const auto& [name, kind] : kLimited) {
+    if (text == name) return {.kind = kind};
+    if (text.starts_with(name) && text.substr(name.size()).starts_with(':')) {
+      const Bytes limit = parse_bytes(text.substr(name.size() + 1));
+      if (limit < Bytes(1)) throw_user_error("checkpoint is '{}'; a limit begins with 1 byte", text.substr(0, 100));
+      return {.kind = kind, .limit = limit};
+    }
+  }
   std::optional<std::int64_t> count;
   Kind kind = Kind::every;
   if (text.starts_with(kEvery)) {
@@ -44,7 +54,9 @@ CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
   }
   if (!count) {
     throw_user_error(
-        "checkpoint is '{}'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, residual-M, residual-M*",
+        "checkpoint is '{}'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, residual-M, residual-M*, "
+        "or "
+        "greedy, with a limit as in greedy:6.7MB",
         text.substr(0, 100));
   }
   return {.kind = kind, .every = *count};
@@ -63,6 +75,10 @@ std::string to_string(const CheckpointStrategy& strategy) {
   }
   for (const auto& [name, kind] : kPlain) {
     if (kind == strategy.kind) return std::string(name);
+  }
+  for (const auto& [name, kind] : kLimited) {
+    if (kind != strategy.kind) continue;
+    return strategy.limit == Bytes(0) ? std::string(name) : fmt::format("{}:{}", name, strategy.limit.count());
   }
   return "?";
 }

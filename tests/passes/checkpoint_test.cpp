@@ -109,13 +109,33 @@ TEST(Checkpoint, WhatIsMadeCheaplyFromStatesComesBackWhereItIsRead) {
 }
 
 TEST(CheckpointStrategies, AreParsedAndPrinted) {
-  for (const char* name : {"none", "no-bn", "sqrt", "log", "every-1", "every-12", "residual-2", "residual-3*"}) {
+  for (const char* name :
+       {"none", "no-bn", "sqrt", "log", "every-1", "every-12", "residual-2", "residual-3*", "greedy", "greedy:6700000"}) {
     EXPECT_EQ(to_string(parse_checkpoint_strategy(name)), name);
   }
+  EXPECT_EQ(to_string(parse_checkpoint_strategy("greedy:6.7MB")), "greedy:6700000");
   EXPECT_EQ(parse_checkpoint_strategy("residual-2*"),
             (CheckpointStrategy{.kind = CheckpointStrategy::Kind::residual_star, .every = 2}));
-  for (const char* name : {"", "all", "Sqrt", "every", "every-", "every-0", "every--1", "every-2*", "every-1.5", "residual-*",
-                           "residual-", "residual-2**", "residual-99999999999999999999", "log "}) {
+  for (const char* name : {"",
+                           "all",
+                           "Sqrt",
+                           "every",
+                           "every-",
+                           "every-0",
+                           "every--1",
+                           "every-2*",
+                           "every-1.5",
+                           "residual-*",
+                           "residual-",
+                           "residual-2**",
+                           "residual-99999999999999999999",
+                           "log ",
+                           "greedy:",
+                           "greedy-1",
+                           "greedy:0",
+                           "greedy:-1",
+                           "greedy:many",
+                           "greedy 5MB"}) {
     EXPECT_THROW(parse_checkpoint_strategy(name), UserError) << name;
   }
 }
@@ -190,10 +210,10 @@ TEST_P(CheckpointedZoo, WritesEveryStateOnceAndClonesNodesAsTheyAre) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, CheckpointedZoo,
                          ::testing::Values("no-bn", "every-1", "every-3", "sqrt", "log", "residual-1", "residual-2",
-                                           "residual-1*", "residual-2*"),
+                                           "residual-1*", "residual-2*", "greedy:100KB"),
                          [](const auto& instance) {
                            std::string name;
-                           for (const char c : instance.param) name += c == '-' ? '_' : c == '*' ? 's' : c;
+                           for (const char c : instance.param) name += c == '-' ? '_' : c == '*' ? 's' : c == ':' ? '_' : c;
                            return name;
                          });
 
