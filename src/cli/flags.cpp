@@ -33,7 +33,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY",
       "what stays for backward, which computes the rest again: none (default), no-bn, sqrt, log, chen, every-M, residual-M, "
-      "residual-M*, or optimal:BYTES: least time with at most that much beside the states");
+      "residual-M*, or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain needed)");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");

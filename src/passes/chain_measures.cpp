@@ -7,6 +7,7 @@
 #include "analysis/liveness.h"
 #include "base/error.h"
 #include "ir/op.h"
+#include "passes/clonable.h"
 #include "passes/share_bytes.h"
 
 namespace snug {
@@ -39,7 +40,7 @@ class Profile {
 class ChainMeasurer {
  public:
   ChainMeasurer(const Section& section, const ForwardPass& forward, const std::vector<double>& node_seconds)
-      : section_(section), forward_(forward), node_seconds_(node_seconds), may_clone_(find_clonable_nodes(section, forward)) {
+      : section_(section), forward_(forward), node_seconds_(node_seconds), may_clone_(find_clonable_nodes(section, forward.end)) {
     find_merged_links();
     find_owners();
     place_backward();

@@ -2,6 +2,7 @@
 
 #include "passes/checkpoint_optimal.h"
 #include "passes/eliminate_dead_nodes.h"
+#include "passes/greedy.h"
 #include "passes/recompute.h"
 
 namespace snug {
@@ -27,6 +28,10 @@ Program checkpoint(Program program, const PassContext& context) {
   if (context.checkpoint.kind == Kind::none) return program;
   for (Section& section : program.sections) {
     if (section.kind != SectionKind::micro) continue;
+    if (context.checkpoint.kind == Kind::greedy) {
+      drop_greedily(section, context);
+      continue;
+    }
     const ForwardPass forward = find_forward_pass(section);
     recompute(section, forward, choose(program, section, forward, context));
   }

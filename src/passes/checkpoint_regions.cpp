@@ -175,6 +175,7 @@ Regions find_regions(const CheckpointStrategy& strategy, const std::vector<Link>
     case Kind::none:
     case Kind::no_bn:
     case Kind::optimal:  // has regions of its own making
+    case Kind::greedy:   // has none
       break;
     case Kind::chen:
       return finder.segments(finder.budgeted_segments());

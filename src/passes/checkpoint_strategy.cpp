@@ -13,14 +13,15 @@ namespace {
 
 using Kind = CheckpointStrategy::Kind;
 
-constexpr std::array<std::pair<std::string_view, Kind>, 6> kPlain{{{"none", Kind::none},
+constexpr std::array<std::pair<std::string_view, Kind>, 7> kPlain{{{"none", Kind::none},
                                                                    {"no-bn", Kind::no_bn},
                                                                    {"sqrt", Kind::sqrt},
                                                                    {"log", Kind::log},
                                                                    {"chen", Kind::chen},
-                                                                   {"optimal", Kind::optimal}}};
+                                                                   {"optimal", Kind::optimal},
+                                                                   {"greedy", Kind::greedy}}};
 // Kinds that may be given a limit, as in optimal:6.7MB.
-constexpr std::array<Kind, 1> kLimited{Kind::optimal};
+constexpr std::array<Kind, 2> kLimited{Kind::optimal, Kind::greedy};
 constexpr std::string_view kEvery = "every-";
 constexpr std::string_view kResidual = "residual-";
 
@@ -61,8 +62,8 @@ CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
   }
   if (!count) {
     throw_user_error(
-        "checkpoint is '{}'; it can be none, no-bn, sqrt, log, chen, optimal, optimal:BYTES as in optimal:6.7MB, or with a whole "
-        "number M from 1 every-M, residual-M, residual-M*",
+        "checkpoint is '{}'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
+        "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*",
         text.substr(0, 100));
   }
   return {.kind = kind, .every = *count};

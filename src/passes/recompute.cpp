@@ -2,35 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "ops/ops.h"
+#include "passes/clonable.h"
 
 namespace snug {
-
-std::vector<bool> find_clonable_nodes(const Section& section, const ForwardPass& forward) {
-  std::unordered_map<StateId, int> last_version;
-  for (const Node& node : section.nodes) {
-    for (const ValueId id : node.outputs) {
-      if (section.value(id).is_state()) last_version[section.value(id).state] = section.value(id).version;
-    }
-  }
-  const auto is_state = [&](ValueId id) { return section.value(id).is_state(); };
-  const auto is_overwritten = [&](ValueId id) {
-    const auto found = last_version.find(section.value(id).state);
-    return is_state(id) && found != last_version.end() && found->second > section.value(id).version;
-  };
-  std::vector<bool> may_clone(forward.end, false);
-  for (std::size_t i = 0; i < forward.end; ++i) {
-    const Node& node = section.nodes[i];
-    may_clone[i] = node.op->may_recompute && std::none_of(node.outputs.begin(), node.outputs.end(), is_state) &&
-                   std::none_of(node.inputs.begin(), node.inputs.end(), is_overwritten);
-  }
-  return may_clone;
-}
 
 namespace {
 
@@ -43,17 +22,14 @@ class Checkpointer {
         forward_(forward),
         regions_(what.regions),
         renews_(what.renews),
-        may_clone_(find_clonable_nodes(section, forward)),
+        may_clone_(find_clonable_nodes(section, forward.end)),
         on_demand_(section.values.size(), false),
         home_(section.values.size(), 0),
         needed_(section.values.size(), false),
         targets_(regions_.parent.size()),
         is_open_(regions_.parent.size(), false),
-        current_(section.values.size(), ValueId::none()) {
-    for (const Value& value : section.values) {
-      if (!value.name.empty()) names_.insert(value.name);
-    }
-  }
+        current_(section.values.size(), ValueId::none()),
+        cloner_(section) {}
 
   std::vector<std::size_t> run() {
     find_values_on_demand();
@@ -193,41 +169,18 @@ class Checkpointer {
 
     std::unordered_map<ValueId, ValueId> made;
     for (const std::size_t at : nodes) {
-      Node clone = section_.nodes[at];
-      clone.phase = Phase::recompute;
+      Node clone = cloner_.clone(section_.nodes[at]);
       for (ValueId& input : clone.inputs) {
         if (!forward_.makes(input)) continue;
         input = current_[input.index()].valid() ? current_[input.index()] : made.at(input);
       }
-      for (ValueId& output : clone.outputs) {
-        const ValueId original = output;
-        Value value = section_.value(original);
-        value.name = unused_name(value.name);
-        section_.values.push_back(std::move(value));
-        output = ValueId(section_.values.size() - 1);
-        made[original] = output;
-      }
-      if (clone.workspace.valid()) {
-        Value workspace = section_.value(clone.workspace);
-        workspace.name = unused_name(workspace.name);
-        section_.values.push_back(std::move(workspace));
-        clone.workspace = ValueId(section_.values.size() - 1);
-      }
+      for (std::size_t k = 0; k < clone.outputs.size(); ++k) made[section_.nodes[at].outputs[k]] = clone.outputs[k];
       rewritten_.push_back(std::move(clone));
       again_.push_back(at);
     }
     for (const ValueId id : wanted) {
       if (!current_[id.index()].valid()) current_[id.index()] = made.at(id);
     }
-  }
-
-  // Trials have no names: nobody reads them.
-  std::string unused_name(const std::string& original) {
-    if (original.empty()) return {};
-    const std::string wanted = original + ".again";
-    std::string name = wanted;
-    for (int number = 2; !names_.insert(name).second; ++number) name = fmt::format("{}.{}", wanted, number);
-    return name;
   }
 
   Section& section_;
@@ -241,7 +194,7 @@ class Checkpointer {
   std::vector<std::vector<ValueId>> targets_;  // by region: what running it again leaves behind
   std::vector<bool> is_open_;                  // by region: it was run again
   std::vector<ValueId> current_;               // what stands for the value by now; none while it is dropped
-  std::unordered_set<std::string> names_;
+  Cloner cloner_;
   std::vector<Node> rewritten_;  // all behind the forward pass
   std::vector<std::size_t> again_;
 };

@@ -17,9 +17,6 @@ struct Recomputation {
   std::vector<bool> renews;
 };
 
-// By forward node: it may run again. Not so nodes that write states or read one that is written later.
-std::vector<bool> find_clonable_nodes(const Section& section, const ForwardPass& forward);
-
 // The forward nodes that run again, in the order they do. Nodes may have kernels already: a clone has its original's, and
 // workspace of its own.
 std::vector<std::size_t> recompute(Section& section, const ForwardPass& forward, const Recomputation& what);

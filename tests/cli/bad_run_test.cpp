@@ -137,9 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --precision fp16", "precision 'fp16' is not possible on 'cpu'; use fp32"},
         Bad{"train small-cnn --precision int3", "precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
-            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal, optimal:BYTES as in optimal:6.7MB, or with a "
-            "whole number M from 1 every-M, residual-M, "
-            "residual-M*"},
+            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
+            "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
         Bad{"train small-cnn --allow magic",
             "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse"},
         Bad{"train small-cnn --freeze conv9",

@@ -110,9 +110,10 @@ TEST(Checkpoint, WhatIsMadeCheaplyFromStatesComesBackWhereItIsRead) {
 
 TEST(CheckpointStrategies, AreParsedAndPrinted) {
   for (const char* name : {"none", "no-bn", "sqrt", "log", "chen", "every-1", "every-12", "residual-2", "residual-3*", "optimal",
-                           "optimal:6700000"}) {
+                           "optimal:6700000", "greedy", "greedy:6700000"}) {
     EXPECT_EQ(to_string(parse_checkpoint_strategy(name)), name);
   }
+  EXPECT_EQ(to_string(parse_checkpoint_strategy("greedy:6.7MB")), "greedy:6700000");
   EXPECT_EQ(parse_checkpoint_strategy("residual-2*"),
             (CheckpointStrategy{.kind = CheckpointStrategy::Kind::residual_star, .every = 2}));
   EXPECT_EQ(to_string(parse_checkpoint_strategy("optimal:6.7MB")), "optimal:6700000");
@@ -121,7 +122,8 @@ TEST(CheckpointStrategies, AreParsedAndPrinted) {
                            ":1MB",       "Sqrt",         "every",        "every-",
                            "every-0",    "every--1",     "every-2*",     "every-1.5",
                            "residual-*", "residual-",    "residual-2**", "residual-99999999999999999999",
-                           "log "}) {
+                           "log ",       "greedy:",      "greedy-1",     "greedy:0",
+                           "greedy:-1",  "greedy:many",  "greedy 5MB"}) {
     EXPECT_THROW(parse_checkpoint_strategy(name), UserError) << name;
   }
 }
@@ -196,7 +198,7 @@ TEST_P(CheckpointedZoo, WritesEveryStateOnceAndClonesNodesAsTheyAre) {
 
 INSTANTIATE_TEST_SUITE_P(Strategies, CheckpointedZoo,
                          ::testing::Values("no-bn", "every-1", "every-3", "sqrt", "log", "chen", "residual-1", "residual-2",
-                                           "residual-1*", "residual-2*", "optimal", "optimal:4MB"),
+                                           "residual-1*", "residual-2*", "optimal", "optimal:4MB", "greedy:100KB"),
                          [](const auto& instance) {
                            std::string name;
                            for (const char c : instance.param) name += c == '-' || c == ':' ? '_' : c == '*' ? 's' : c;
