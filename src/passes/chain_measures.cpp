@@ -319,14 +319,18 @@ Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& p
   return what;
 }
 
-std::int64_t fullest_bytes(const Section& section) {
+std::vector<std::int64_t> bytes_by_node(const Section& section) {
   Profile profile(section.nodes.size());
   for (const Buffer& buffer : liveness(section).buffers) {
     profile.add(static_cast<std::size_t>(buffer.begin), static_cast<std::size_t>(buffer.end),
                 round_up(buffer.size, kAlignment).count());
   }
-  const std::vector<std::int64_t> sums = profile.sums();
-  return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
+  return profile.sums();
+}
+
+std::int64_t fullest_bytes(const Section& section) {
+  const std::vector<std::int64_t> bytes = bytes_by_node(section);
+  return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
 }
 
 }  // namespace snug

@@ -25,7 +25,8 @@ MeasuredChain measure_chain(const Section& section, const ForwardPass& forward, 
 // The plan as a rewrite.
 Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& plan, std::size_t forward_nodes);
 
-// Bytes of a section's fullest moment.
+// Bytes while each node of a section runs, and at its fullest moment.
+std::vector<std::int64_t> bytes_by_node(const Section& section);
 std::int64_t fullest_bytes(const Section& section);
 
 }  // namespace snug

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "ir/op.h"
@@ -16,13 +17,21 @@ namespace snug {
 
 namespace {
 
-constexpr int kMostTrials = 9;         // plans that are rewritten and looked at
-constexpr std::size_t kFewLinks = 40;  // chains up to this length get more slots
+constexpr int kMostTrials = 9;                   // plans that are rewritten and looked at
+constexpr std::size_t kFewLinks = 40;            // chains up to this length get more slots
+constexpr std::size_t kMostNodesTried = 15'000;  // in all trials of single values: larger sections get fewer
+constexpr std::size_t kFewLinksToChooseFrom = 8;
+constexpr std::ptrdiff_t kReaders = 3;  // places at which a value is alive in the forward pass anyway
 constexpr std::int64_t kManySlots = 1500;
 constexpr std::int64_t kFewSlots = 300;
 
+constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+
 struct Trial {
   Recomputation what;
+  std::vector<std::size_t> runs_at;        // by forward node: its place in the rewritten section
+  std::vector<std::size_t> runs_again_at;  // by forward node: that of its first clone; kNever
+  std::vector<std::int64_t> bytes_at;      // by place
   double seconds = 0;
   std::int64_t bytes = 0;
 };
@@ -75,10 +84,74 @@ class OptimalSearch {
           static_cast<std::size_t>(std::upper_bound(steps.begin(), steps.end(), steps[next] - over) - steps.begin());
       next = trial < 3 && guess > low && guess <= high ? guess - 1 : low + (high - low) / 2;
     }
+    improve();
+    improve_from_above();
     return best_->what;
   }
 
  private:
+  // Single values: while the plan takes too many bytes, what is kept is dropped; as soon as it does not, what is made again stays
+  // where there is room. Every change that helps is kept. What is dear to make for its bytes stays first, and is dropped last.
+  void improve() {
+    int left = static_cast<int>(std::clamp<std::size_t>(kMostNodesTried / (lowered_.sections.front().nodes.size() + 1), 2, 60));
+    const std::vector<std::size_t> dear = nodes_by_cost();
+    for (std::size_t i = dear.size(); i-- > 0 && left > 0 && best_->bytes > limit_;) {
+      left -= change(dear[i], &Recomputation::drops);
+    }
+    if (best_->bytes > limit_) return;
+    for (std::size_t i = 0; i < dear.size() && left > 0; ++i) {
+      if (has_room(dear[i])) left -= change(dear[i], &Recomputation::stays);
+    }
+  }
+
+  // A chain of few links leaves the programme little to choose from: then the same is tried from where everything is kept.
+  void improve_from_above() {
+    if (measured_.chain.size() > kFewLinksToChooseFrom || best_->seconds == 0) return;
+    const Trial below = *std::exchange(best_, std::nullopt);
+    everything_kept();
+    improve();
+    if (is_better(below, *best_)) best_ = below;
+  }
+
+  // Whether the best plan has room for the node's result from the forward pass to where the node is first run again.
+  bool has_room(std::size_t node) const {
+    const std::size_t again = best_->runs_again_at[node];
+    if (again == kNever) return false;
+    const auto first = best_->bytes_at.begin() + static_cast<std::ptrdiff_t>(best_->runs_at[node]);
+    const auto end = best_->bytes_at.begin() + static_cast<std::ptrdiff_t>(again);
+    const Section& section = lowered_.sections.front();
+    const std::int64_t bytes = section.value(section.nodes[node].outputs.front()).type.bytes().count();
+    // At its own node and at its readers it is counted already.
+    return std::count_if(first, end, [&](std::int64_t there) { return there + bytes > limit_; }) <= kReaders;
+  }
+
+  int change(std::size_t node, std::vector<bool> Recomputation::*exceptions) {
+    Recomputation what = best_->what;
+    std::vector<bool>& chosen = what.*exceptions;
+    chosen.resize(forward_.end, false);
+    if (chosen[node]) return 0;
+    chosen[node] = true;
+    look_at(std::move(what));
+    return 1;
+  }
+
+  // Forward nodes whose results backward may want and that may run again: most seconds a byte first.
+  std::vector<std::size_t> nodes_by_cost() const {
+    const Section& section = lowered_.sections.front();
+    const std::vector<bool> may_clone = find_clonable_nodes(section, lowered_forward_);
+    std::vector<std::pair<double, std::size_t>> ranked;
+    for (std::size_t i = 0; i < forward_.end; ++i) {
+      const ValueId result = section.nodes[i].outputs.front();
+      if (!may_clone[i] || lowered_forward_.is_small[result.index()] || section.value(result).is_state()) continue;
+      const auto bytes = static_cast<double>(section.value(result).type.bytes().count());
+      ranked.emplace_back(-node_seconds_[i] / std::max(bytes, 1.0), i);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    std::vector<std::size_t> nodes;
+    for (const auto& [cost, node] : ranked) nodes.push_back(node);
+    return nodes;
+  }
+
   // The least that any plan takes by the chain's figures: every link run again from the very beginning.
   std::int64_t least_bytes() const {
     std::int64_t least = 0;
@@ -121,19 +194,35 @@ class OptimalSearch {
     }
   }
 
-  const Trial& look_at(const ChainPlan& plan) {
-    trial_ = {.what = recomputation_of(measured_, plan, forward_.end)};
+  const Trial& look_at(const ChainPlan& plan) { return look_at(recomputation_of(measured_, plan, forward_.end)); }
+
+  const Trial& look_at(Recomputation what) {
+    trial_ = {.what = std::move(what),
+              .runs_at = std::vector<std::size_t>(forward_.end, 0),
+              .runs_again_at = std::vector<std::size_t>(forward_.end, kNever)};
     Program program{.name = lowered_.name,
                     .batch = lowered_.batch,
                     .microbatch = lowered_.microbatch,
                     .states = {},
                     .sections = {lowered_.sections.front()}};
-    for (const std::size_t node : recompute(program.sections.front(), lowered_forward_, trial_.what)) {
-      trial_.seconds += node_seconds_[node];
-    }
+    const std::vector<std::size_t> again = recompute(program.sections.front(), lowered_forward_, trial_.what);
+    for (const std::size_t node : again) trial_.seconds += node_seconds_[node];
     program = share_bytes(eliminate_dead_nodes(std::move(program), context_), context_);
     const Section& section = program.sections.front();
-    trial_.bytes = fullest_bytes(section);
+    trial_.bytes_at = bytes_by_node(section);
+    for (const std::int64_t bytes : trial_.bytes_at) trial_.bytes = std::max(trial_.bytes, bytes);
+    std::size_t clones = 0;
+    for (std::size_t i = 0; i < section.nodes.size(); ++i) {
+      const Node& node = section.nodes[i];
+      for (const ValueId output : node.outputs) {
+        if (node.phase == Phase::forward && lowered_forward_.makes(output)) {
+          trial_.runs_at[lowered_forward_.maker[output.index()].index()] = i;
+        }
+      }
+      if (node.phase != Phase::recompute) continue;
+      std::size_t& first = trial_.runs_again_at[again[clones++]];
+      if (first == kNever) first = i;
+    }
     if (!best_ || is_better(trial_, *best_)) best_ = trial_;
     return trial_;
   }

@@ -21,7 +21,7 @@ class Checkpointer {
       : section_(section),
         forward_(forward),
         regions_(what.regions),
-        renews_(what.renews),
+        what_(what),
         may_clone_(find_clonable_nodes(section, forward.end)),
         on_demand_(section.values.size(), false),
         home_(section.values.size(), 0),
@@ -43,6 +43,8 @@ class Checkpointer {
   const Node& maker(ValueId id) const { return section_.nodes[forward_.maker[id.index()].index()]; }
   std::size_t region_of_maker(ValueId id) const { return regions_.of_node[forward_.maker[id.index()].index()]; }
 
+  bool stays(std::size_t node) const { return !what_.stays.empty() && what_.stays[node]; }
+
   // Values that come back by themselves, just where backward reads them, and never stay.
   void find_values_on_demand() {
     std::vector<bool> normalised(section_.values.size(), false);
@@ -58,10 +60,12 @@ class Checkpointer {
       const bool follows = (node.op == &ops::relu || node.op == &ops::sign_bits) && normalised[node.inputs.front().index()];
       const ValueId result = node.outputs.front();
       // What leads out of a region is where the next one begins.
-      normalised[result.index()] = renews_[i] && (normalises(node) || follows) && !leaves_region[result.index()];
+      normalised[result.index()] =
+          what_.renews[i] && !stays(i) && (normalises(node) || follows) && !leaves_region[result.index()];
       const bool from_states = node.op->cheap_to_recompute && std::none_of(node.inputs.begin(), node.inputs.end(),
                                                                            [&](ValueId id) { return forward_.makes(id); });
-      if (normalised[result.index()] || from_states) on_demand_[result.index()] = !forward_.is_small[result.index()];
+      const bool comes_back = normalised[result.index()] || from_states || (!what_.drops.empty() && what_.drops[i]);
+      on_demand_[result.index()] = comes_back && !stays(i) && !forward_.is_small[result.index()];
     }
   }
 
@@ -70,7 +74,7 @@ class Checkpointer {
     for (std::size_t v = 0; v < home_.size(); ++v) {
       if (!forward_.maker[v].valid()) continue;
       const std::size_t at = forward_.maker[v].index();
-      home_[v] = may_clone_[at] && !forward_.is_small[v] ? regions_.of_node[at] : 0;
+      home_[v] = may_clone_[at] && !forward_.is_small[v] && !stays(at) ? regions_.of_node[at] : 0;
     }
     for (std::size_t i = 0; i < forward_.end; ++i) {
       if (!may_clone_[i]) continue;
@@ -186,7 +190,7 @@ class Checkpointer {
   Section& section_;
   const ForwardPass& forward_;
   const Regions& regions_;
-  const std::vector<bool>& renews_;
+  const Recomputation& what_;
   std::vector<bool> may_clone_;                // by forward node
   std::vector<bool> on_demand_;                // by value, as all below
   std::vector<std::size_t> home_;              // the region it stays with; of no meaning for values on demand

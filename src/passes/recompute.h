@@ -15,6 +15,10 @@ struct Recomputation {
   Regions regions;
   // By forward node: if it normalises, or is a ReLU on what was normalised, its result is made again where backward reads it.
   std::vector<bool> renews;
+  // By forward node, or empty: exceptions. What a node of `stays` makes is kept from the forward pass on; what one of `drops`
+  // makes is made again where backward reads it, from whatever is there.
+  std::vector<bool> stays = {};
+  std::vector<bool> drops = {};
 };
 
 // The forward nodes that run again, in the order they do. Nodes may have kernels already: a clone has its original's, and
