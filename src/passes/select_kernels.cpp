@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "ir/text.h"
+#include "passes/kernel_choices.h"
 
 namespace snug {
 
@@ -22,11 +23,8 @@ std::string workspace_name(const Value& owner, Names& taken) {
   return name;
 }
 
-void select(Section& section, Node& node, const Backend& backend, Names& names) {
-  const NodeTypes types = types_of(section, node);
-  Accept accept;
-  std::vector<std::string> refusals;
-  const KernelDef* kernel = backend.choose(backend.query(node, types), accept, &refusals);
+void select(Section& section, Node& node, const Backend& backend, KernelChoices& choices, Names& names) {
+  const auto& [kernel, accept, refusals] = choices.of(section, node);
   if (kernel == nullptr) {
     throw_user_error("the {} backend has no kernel for '{}' ({})", backend.name, print(section, node),
                      refusals.empty() ? "none for this op" : fmt::format("{}", fmt::join(refusals, "; ")));
@@ -42,10 +40,11 @@ void select(Section& section, Node& node, const Backend& backend, Names& names) 
 }  // namespace
 
 Program select_kernels(Program program, const PassContext& context) {
+  KernelChoices choices(context.backend);
   for (Section& section : program.sections) {
     Names names;
     for (const Value& value : section.values) names.insert(value.name);
-    for (Node& node : section.nodes) select(section, node, context.backend, names);
+    for (Node& node : section.nodes) select(section, node, context.backend, choices, names);
   }
   return program;
 }
