@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
-#include <unordered_map>
 
 #include "passes/clonable.h"
 #include "passes/forward_chain.h"
 #include "passes/greedy_order.h"
+#include "passes/kernel_choices.h"
 
 namespace snug {
 
@@ -18,26 +17,6 @@ namespace {
 constexpr int kTries = 9;
 
 Index index_of(ValueId id) { return static_cast<Index>(id.index()); }
-
-// Kernels are not chosen yet, but the backend says which it will be. Nodes alike are asked about once.
-class Workspaces {
- public:
-  explicit Workspaces(const Backend& backend) : backend_(backend) {}
-
-  Bytes of(const Section& section, const Node& node) {
-    const auto [found, is_new] = known_.try_emplace(cost_key(section, node));
-    if (is_new) {
-      const NodeTypes types = types_of(section, node);
-      Accept accept;
-      if (backend_.choose(backend_.query(node, types), accept) != nullptr) found->second = round_up(accept.workspace, kAlignment);
-    }
-    return found->second;
-  }
-
- private:
-  const Backend& backend_;
-  std::unordered_map<std::string, Bytes> known_;
-};
 
 // Which outputs may lie in which inputs' bytes, as share_bytes will find it once lifetimes are final.
 std::vector<OrderProblem::Gift> gifts_of(const Section& section, const Node& node) {
@@ -65,14 +44,14 @@ std::vector<OrderProblem::Gift> gifts_of(const Section& section, const Node& nod
 OrderProblem make_problem(const Section& section, const PassContext& context) {
   const ForwardPass forward = find_forward_pass(section);
   const std::vector<bool> clonable = find_clonable_nodes(section, forward.end);
-  Workspaces workspaces(context.backend);
+  KernelChoices kernels(context.backend);  // not made yet, but they will be the same
   OrderProblem problem;
   problem.values.resize(section.values.size());
   for (std::size_t i = 0; i < section.nodes.size(); ++i) {
     const Node& node = section.nodes[i];
     OrderProblem::Node& step = problem.nodes.emplace_back();
     step.gifts = gifts_of(section, node);
-    step.workspace = workspaces.of(section, node);
+    step.workspace = round_up(kernels.of(section, node).accept.workspace, kAlignment);
     step.seconds = node_seconds(context.costs, section, node);
     step.may_repeat = i < forward.end && clonable[i];
     for (const ValueId id : node.inputs) {
