@@ -16,6 +16,11 @@ struct TrainingOptions {
   std::int64_t budget_bytes = 0;     // the arena is not larger; 0: whatever the batch takes
   std::int64_t microbatch = 0;       // examples in memory at a time; 0: as many of the batch as fit the budget
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
+  // What backward computes again, as --checkpoint has it; empty: nothing, or what the budget asks for.
+  std::string checkpoint = {};
+  // Node times that predictions are made from: a file that `snug plan --measure-costs` wrote, "machine" for this machine's own if
+  // it was measured, or "none" for a fixed table.
+  std::string costs = "none";
   double learning_rate = 0.1;
   double momentum = 0.9;
   double weight_decay = 5e-4;
@@ -51,6 +56,8 @@ class Trainer {
   Trainer& operator=(Trainer&&) noexcept;
 
   const MemorySummary& memory() const;
+  // What a step on a whole batch will take, from TrainingOptions::costs.
+  double predicted_step_seconds() const;
   // The highest byte of the arena that any step so far has touched, found by looking and not by planning; a
   // kernel's workspace counts in full. Call
   // `start_measuring` first, then train at least two steps.
