@@ -18,10 +18,11 @@
 #include "backends/cuda_plugin.h"
 #include "base/checksum.h"
 #include "base/error.h"
-#include "base/philox.h"
+#include "base/median.h"
 #include "base/threads.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "train/random_batches.h"
 #include "train/session.h"
 
 namespace snug {
@@ -52,29 +53,6 @@ struct Options {
   bool graphs = true;
   bool json = false;
   bool kernels = false;
-};
-
-// A few batches that steps take in turn: drawing new ones would be timed with the step.
-class RandomBatches {
- public:
-  RandomBatches(std::uint64_t seed, std::int64_t batch, std::int64_t example_bytes, std::int64_t classes) {
-    for (std::uint64_t b = 0; b < kBatches; ++b) {
-      std::vector<std::byte>& images = images_.emplace_back(static_cast<std::size_t>(batch * example_bytes));
-      for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>(philox(seed, i, b).word[0] >> 24U);
-      std::vector<std::int32_t>& labels = labels_.emplace_back(static_cast<std::size_t>(batch));
-      for (std::size_t i = 0; i < labels.size(); ++i) {
-        labels[i] = static_cast<std::int32_t>(uniform_below(philox(seed, i, b).word[1], static_cast<std::uint32_t>(classes)));
-      }
-    }
-  }
-  train::Examples operator[](std::size_t step) const {
-    return {.inputs = images_[step % kBatches], .labels = labels_[step % kBatches]};
-  }
-
- private:
-  static constexpr std::size_t kBatches = 4;
-  std::vector<std::vector<std::byte>> images_;
-  std::vector<std::vector<std::int32_t>> labels_;
 };
 
 Backend open_backend(const Options& options) {
@@ -145,9 +123,7 @@ Json run(const Options& options) {
   session.set_learning_rate(options.learning_rate);
   session.set_loss_scale(options.loss_scale > 0 ? options.loss_scale : dtype == DType::f16 ? 1024 : 1);
   const Plan& plan = session.plan();
-  const Type& images = plan.program.state(plan.program.find_state("images")).type;
-  const std::int64_t classes = graph.forward.value(graph.forward.nodes[graph.loss.index()].inputs[0]).type.shape[1];
-  const RandomBatches batches(options.seed, options.batch, images.bytes().count() / images.shape[0], classes);
+  const train::RandomBatches batches(plan.program, options.batch, options.seed);
 
   std::vector<double> losses;
   std::vector<double> times;
@@ -164,8 +140,7 @@ Json run(const Options& options) {
   // The first steps load libraries and record graphs.
   const double first_step_seconds = times.front();
   if (times.size() > 10) times.erase(times.begin(), times.begin() + 5);
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  const double step_seconds = times[times.size() / 2];
+  const double step_seconds = median(times);
 
   session.executor().start_measuring();
   for (std::size_t i = 0; i < 2; ++i) {

@@ -19,6 +19,11 @@ struct TrainingOptions {
   // Examples whose batch-norm statistics are taken together; 0: all of the microbatch. A step in groups of b does what one in
   // microbatches of b does, whatever its microbatch, which is then a multiple of the group, or the batch.
   std::int64_t statistics_group = 0;
+  // What backward computes again, as --checkpoint has it; empty: nothing, or what the budget asks for.
+  std::string checkpoint = {};
+  // Node times that predictions are made from: a file that `snug plan --measure-costs` wrote, "machine" for this machine's own if
+  // it was measured, or "none" for a fixed table.
+  std::string costs = "none";
   double learning_rate = 0.1;
   double momentum = 0.9;
   double weight_decay = 5e-4;
@@ -54,6 +59,8 @@ class Trainer {
   Trainer& operator=(Trainer&&) noexcept;
 
   const MemorySummary& memory() const;
+  // What a step on a whole batch will take, from TrainingOptions::costs.
+  double predicted_step_seconds() const;
   // The highest byte of the arena that any step so far has touched, found by looking and not by planning; a
   // kernel's workspace counts in full. Call
   // `start_measuring` first, then train at least two steps.

@@ -44,7 +44,7 @@ Backend open_backend(const train::Recipe& recipe) {
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
 
-Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend) {
+FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs) {
   const DType dtype = stored_as(recipe);
   const CheckpointStrategy checkpoint = parse_checkpoint_strategy(recipe.checkpoint.value_or("none"));
   const std::int64_t classes = recipe.classes.value_or(data.classes);
@@ -55,31 +55,35 @@ Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const
     throw_user_error("the images of '{}' are {}x{} with {} channels; models take square ones with 3", data.name, data.height,
                      data.width, data.channels);
   }
-  const auto model = [&](std::int64_t microbatch) {
+  const auto model = [recipe, classes, dtype, size = data.height, mean = data.mean, std = data.std](std::int64_t microbatch) {
     Graph graph = frontend::build_zoo_model(recipe.model, {.batch = microbatch,
                                                            .classes = classes,
-                                                           .image_size = data.height,
+                                                           .image_size = size,
                                                            .dtype = dtype,
                                                            .augment = augments(recipe),
-                                                           .mean = data.mean,
-                                                           .std = data.std,
+                                                           .mean = mean,
+                                                           .std = std,
                                                            .statistics_group = recipe.statistics_group.value_or(0)});
     frontend::freeze(graph, recipe.freeze);
     return graph;
   };
   const train::OptimizerRecipe& optimizer = recipe.optimizer;
-  return fit({.model = model,
-              .options = {.batch = recipe.batch,
-                          .sgd = {.momentum = optimizer.momentum,
-                                  .weight_decay = optimizer.weight_decay,
-                                  .nesterov = optimizer.nesterov,
-                                  .clip_norm = optimizer.clip_norm.value_or(0)},
-                          .checkpoint = checkpoint},
-              .budget = recipe.budget_bytes,
-              .microbatch = recipe.microbatch,
-              .min_microbatch = recipe.min_microbatch.value_or(10),
-              .statistics_group = recipe.statistics_group.value_or(0)},
-             backend);
+  return {.model = model,
+          .options = {.batch = recipe.batch,
+                      .sgd = {.momentum = optimizer.momentum,
+                              .weight_decay = optimizer.weight_decay,
+                              .nesterov = optimizer.nesterov,
+                              .clip_norm = optimizer.clip_norm.value_or(0)},
+                      .checkpoint = checkpoint,
+                      .costs = std::move(costs)},
+          .budget = recipe.budget_bytes,
+          .microbatch = recipe.microbatch,
+          .min_microbatch = recipe.min_microbatch.value_or(10),
+          .statistics_group = recipe.statistics_group.value_or(0)};
+}
+
+Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
+  return fit(fit_request(recipe, data, std::move(costs)), backend);
 }
 
 train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data) {

@@ -17,9 +17,12 @@ std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe);
 // UserError when the device is not there.
 Backend open_backend(const train::Recipe& recipe);
 
+// What to plan: the model for this data. UserError when they do not go together.
+FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs = {});
+
 // The model for this data, in the largest microbatches that fit the budget. UserError when model and data do not go together,
 // DoesNotFit when the budget is too small.
-Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend);
+Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs = {});
 
 train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data);
 

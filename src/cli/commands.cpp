@@ -1,7 +1,9 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <cstdio>
 
+#include "api/costs.h"
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "base/threads.h"
@@ -26,6 +28,16 @@ struct Planned {
 
 int asked_threads(const Flags& flags) {
   return flags.threads ? static_cast<int>(parse_count("--threads", *flags.threads, 1, 1024)) : 0;
+}
+
+void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
+// As the flags say: read, or measured first.
+Costs costs_of(const Flags& flags, const FitRequest& request, const Backend& backend) {
+  Costs costs = flags.measure_costs ? find_costs_to_measure(flags.costs, backend) : find_costs(flags.costs, backend);
+  if (!costs.note.empty()) note("snug: " + costs.note);
+  if (flags.measure_costs) measure_costs(request, backend, costs, note);
+  return costs;
 }
 
 Planned make_plan(const Flags& flags, const PassOptions& passes) {
@@ -53,19 +65,23 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
     frontend::freeze(graph, flags.frozen);
     return graph;
   };
-  Fit found = fit({.model = model,
-                   .options = {.batch = batch, .checkpoint = checkpoint, .passes = passes},
-                   .budget = budget,
-                   .microbatch = microbatch,
-                   .min_microbatch = min_microbatch,
-                   .statistics_group = group},
-                  backend);
+  FitRequest request{.model = model,
+                     .options = {.batch = batch, .checkpoint = checkpoint, .passes = passes},
+                     .budget = budget,
+                     .microbatch = microbatch,
+                     .min_microbatch = min_microbatch,
+                     .statistics_group = group};
+  const Costs costs = costs_of(flags, request, backend);
+  request.options.costs = costs.table();
+  Fit found = fit(request, backend);
   report::Settings settings{.precision = precision,
                             .checkpoint = to_string(checkpoint),
                             .statistics_group = group,
                             .budget = budget,
                             .backend = std::string(backend.name),
-                            .threads = threads};
+                            .threads = threads,
+                            .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),
+                            .costs = describe_source(costs)};
   return {.plan = std::move(found.plan), .backend = std::move(backend), .settings = std::move(settings)};
 }
 

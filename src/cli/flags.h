@@ -28,6 +28,10 @@ struct Flags {
   std::optional<std::string> min_microbatch;
   std::optional<std::string> statistics_group;
   std::optional<std::string> budget;
+  std::optional<std::string> budgets;
+  std::optional<std::string> points;
+  std::optional<std::string> costs;
+  bool measure_costs = false;
   std::optional<std::string> allow;
   std::optional<std::string> classes;
   std::optional<std::string> image_size;
@@ -72,6 +76,7 @@ struct Flags {
 void add_plan_flags(CLI::App& app, Flags& flags);
 void add_profile_flags(CLI::App& app, Flags& flags);
 void add_train_flags(CLI::App& app, Flags& flags);
+void add_sweep_flags(CLI::App& app, Flags& flags);
 void add_eval_flags(CLI::App& app, Flags& flags);
 void add_export_flags(CLI::App& app, Flags& flags);
 void add_data_flags(CLI::App& app, Flags& flags);

@@ -25,7 +25,7 @@ struct CommandHelp {
   bool shows_models;
 };
 
-constexpr std::array<CommandHelp, 6> kHelp{
+constexpr std::array<CommandHelp, 7> kHelp{
     {{"train",
       "MODEL|recipe.toml [flags]",
       {"snug train small-cnn --budget 2MB --epochs 12",
@@ -41,6 +41,11 @@ constexpr std::array<CommandHelp, 6> kHelp{
       "MODEL --batch N [flags]",
       {"snug profile wrn-28-2 --batch 100", "snug profile resnet-18 --batch 32 --freeze layer",
        "snug profile wrn-28-2 --batch 100 --accounting paper --checkpoint residual-2"},
+      true},
+     {"sweep",
+      "MODEL --batch N [flags]",
+      {"snug sweep wrn-28-2 --batch 100", "snug sweep wrn-28-2 --batch 100 --budgets 24MB..400MB --points 8",
+       "snug sweep small-cnn --batch 100 --data embedded --json"},
       true},
      {"eval",
       "RUN [flags]",

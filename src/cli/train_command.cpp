@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "api/costs.h"
 #include "api/prepare.h"
 #include "base/error.h"
 #include "base/process_memory.h"
@@ -33,6 +34,8 @@ struct Run {
   std::unique_ptr<train::Session> session;
   train::Progress progress;
   std::optional<Bytes> plain_peak_bytes;  // of the whole batch at once
+  std::optional<double> predicted_step_seconds;
+  std::string costs;  // what that was predicted from
 };
 
 // runs/MODEL, or the first of runs/MODEL-2, runs/MODEL-3, ... that is not there.
@@ -53,12 +56,20 @@ void configure(train::Session& session, const train::Recipe& recipe) {
   if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
 }
 
+// Read only: a run that is to stay inside its budget does not measure.
+Costs costs_of(const Flags& flags, const Backend& backend) {
+  Costs costs = find_costs(flags.costs, backend);
+  if (!costs.note.empty()) note("snug: " + costs.note);
+  return costs;
+}
+
 Run begin(const Flags& flags) {
   train::Recipe recipe = recipe_of(flags);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   const Backend backend = open_backend(recipe);
-  Fit found = fit_recipe(recipe, dataset->description(), backend);
+  const Costs costs = costs_of(flags, backend);
+  Fit found = fit_recipe(recipe, dataset->description(), backend, costs.table());
   auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
   configure(*session, recipe);
   if (recipe.init) train::import_weights(*recipe.init, *session);
@@ -67,13 +78,16 @@ Run begin(const Flags& flags) {
   train::RunFolder folder = train::RunFolder::create(out, recipe);
   folder.write_plan(session->plan());
   train::Progress progress{.recipe = train::print_recipe(recipe)};
+  const auto predicted = predict_step_seconds(costs, session->plan(), backend);
   return {.recipe = std::move(recipe),
           .folder = std::move(folder),
           .dataset = std::move(dataset),
           .settings = std::move(settings),
           .session = std::move(session),
           .progress = std::move(progress),
-          .plain_peak_bytes = found.plain_peak_bytes};
+          .plain_peak_bytes = found.plain_peak_bytes,
+          .predicted_step_seconds = predicted,
+          .costs = describe_source(costs)};
 }
 
 Run go_on(const Flags& flags) {
@@ -84,7 +98,8 @@ Run go_on(const Flags& flags) {
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   const Backend backend = open_backend(recipe);
-  Fit found = fit_recipe(recipe, dataset->description(), backend);
+  const Costs costs = costs_of(flags, backend);
+  Fit found = fit_recipe(recipe, dataset->description(), backend, costs.table());
   const train::FoundSnapshot latest = folder.find_latest_good();
   for (const std::string& warning : latest.warnings) note("snug: " + warning);
   if (!latest.snapshot && !latest.warnings.empty()) {
@@ -106,13 +121,16 @@ Run go_on(const Flags& flags) {
   }
   folder.rewind(session->step());
   note(fmt::format("going on after step {} of {}", session->step(), folder.path().string()));
+  const auto predicted = predict_step_seconds(costs, session->plan(), backend);
   return {.recipe = std::move(recipe),
           .folder = std::move(folder),
           .dataset = std::move(dataset),
           .settings = std::move(settings),
           .session = std::move(session),
           .progress = std::move(progress),
-          .plain_peak_bytes = found.plain_peak_bytes};
+          .plain_peak_bytes = found.plain_peak_bytes,
+          .predicted_step_seconds = predicted,
+          .costs = describe_source(costs)};
 }
 
 std::string percent(double share) { return fmt::format("{:.2f}%", 100 * share); }
@@ -160,7 +178,9 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
                                                          .statistics_group = run.recipe.statistics_group.value_or(0),
                                                          .budget = run.recipe.budget_bytes,
                                                          .backend = run.recipe.device,
-                                                         .threads = thread_count(static_cast<int>(run.recipe.threads))});
+                                                         .threads = thread_count(static_cast<int>(run.recipe.threads)),
+                                                         .predicted_step_seconds = run.predicted_step_seconds,
+                                                         .costs = run.costs});
   json["data"] = run.recipe.data;
   json["run"] = run.folder.path().string();
   json["steps"] = result.steps;
@@ -170,7 +190,9 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   json["measured_peak_bytes"] = result.measured_peak_bytes.count();
   json["images_per_second"] = result.images_per_second;
   const bool in_process = run.session->executor().arena().host_accessible();
-  json["process_overhead_bytes"] = process_memory().peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
+  const ProcessMemory memory = process_memory();
+  json["process_overhead_bytes"] = memory.peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
+  json["peak_mapped_bytes"] = memory.peak_mapped.count();
   json["train_loss"] = result.train_loss;
   if (result.last_evaluation) {
     json["test_loss"] = result.last_evaluation->loss;

@@ -66,6 +66,8 @@ struct Backend {
   int threads = 1;
   std::shared_ptr<Device> device = nullptr;   // none: for planning only
   std::optional<Bytes> workspace_limit = {};  // kernels that need more are refused
+  // What times measured with it depend on: the processor and the libraries, with their versions. Empty: never measured.
+  std::string machine = {};
 
   // The layout in which this backend wants the weight (input 1) of a node, or nothing when any plain one will do.
   std::optional<Layout> (*preferred_weight_layout)(const KernelQuery& query) = nullptr;

@@ -107,6 +107,8 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["flops"] = flops_json(flops.step);
   result["flops"]["per_image"] = {
       {"forward", flops.per_image.forward}, {"backward", flops.per_image.backward}, {"recompute", flops.per_image.recompute}};
+  result["predicted_step_seconds"] = settings.predicted_step_seconds ? Json(*settings.predicted_step_seconds) : Json(nullptr);
+  result["costs"] = settings.costs;
   result["plan_seconds"] = plan.plan_seconds;
   Json passes = Json::array();
   for (const PassTiming& timing : plan.pass_timings) passes.push_back({{"name", timing.name}, {"seconds", timing.seconds}});

@@ -17,6 +17,8 @@ struct Settings {
   std::optional<Bytes> budget = {};
   std::string backend = "reference";
   int threads = 1;
+  std::optional<double> predicted_step_seconds = {};
+  std::string costs = "fixed table";  // what that was predicted from
 };
 
 }  // namespace snug::report

@@ -211,6 +211,17 @@ TEST(Trainer, CheckingModeGivesTheSameBits) {
   EXPECT_EQ(plain.parameter("fc.weight"), checked.parameter("fc.weight"));
 }
 
+TEST(Trainer, CheckpointsWhatItIsToldTo) {
+  const Model model = Model::zoo("wrn-10-1");
+  const Trainer plain(model, {.batch = 8, .threads = 1});
+  const Trainer less(model, {.batch = 8, .checkpoint = "residual-1", .threads = 1});
+  EXPECT_LT(less.memory().planned_peak_bytes, plain.memory().planned_peak_bytes);
+  EXPECT_GT(less.predicted_step_seconds(), plain.predicted_step_seconds()) << "what is computed twice takes time";
+  EXPECT_GT(plain.predicted_step_seconds(), 0);
+  EXPECT_THROW(Trainer(model, {.batch = 8, .checkpoint = "everything"}), UserError);
+  EXPECT_THROW(Trainer(model, {.batch = 8, .costs = "no/such/file"}), UserError);
+}
+
 }  // namespace
 
 }  // namespace snug

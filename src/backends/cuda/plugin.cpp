@@ -69,7 +69,8 @@ Backend cuda_backend(const CudaOptions& options) {
                       &cuda::init_normal,
                       &cuda::init_uniform},
           .threads = 1,
-          .device = std::make_shared<cuda::CudaDevice>(options)};
+          .device = std::make_shared<cuda::CudaDevice>(options),
+          .machine = cuda::machine(options.device)};
 }
 
 }  // namespace
