@@ -9,6 +9,7 @@
 #include "ir/op.h"
 #include "passes/accumulate_in_place.h"
 #include "passes/chain_measures.h"
+#include "passes/clonable.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/select_kernels.h"
 #include "passes/share_bytes.h"
@@ -138,7 +139,7 @@ class OptimalSearch {
   // Forward nodes whose results backward may want and that may run again: most seconds a byte first.
   std::vector<std::size_t> nodes_by_cost() const {
     const Section& section = lowered_.sections.front();
-    const std::vector<bool> may_clone = find_clonable_nodes(section, lowered_forward_);
+    const std::vector<bool> may_clone = find_clonable_nodes(section, lowered_forward_.end);
     std::vector<std::pair<double, std::size_t>> ranked;
     for (std::size_t i = 0; i < forward_.end; ++i) {
       const ValueId result = section.nodes[i].outputs.front();
