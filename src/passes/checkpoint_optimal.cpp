@@ -148,6 +148,7 @@ class OptimalSearch {
     }
     std::sort(ranked.begin(), ranked.end());
     std::vector<std::size_t> nodes;
+    nodes.reserve(ranked.size());
     for (const auto& [cost, node] : ranked) nodes.push_back(node);
     return nodes;
   }
