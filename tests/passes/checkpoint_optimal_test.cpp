@@ -105,6 +105,17 @@ TEST(OptimalCheckpoint, ALimitThatEverythingKeepsRecomputesNoProduct) {
   EXPECT_EQ(found.recomputed_flops, planned(program, "every-1000").recomputed_flops);
 }
 
+TEST(OptimalCheckpoint, ASectionWithoutAForwardOrABackwardPassIsLeftAlone) {
+  const AcceptingBackend backend;
+  const PassContext context{.backend = backend, .checkpoint = parse_checkpoint_strategy("optimal:1KB")};
+  for (const std::string_view nodes :
+       {"", "%a = linear(x@0, w@0) : f32[2x4] activation ; forward a\nb@1 = sum_to_channels(%a) : state ; forward a\n",
+        "%a = linear(x@0, w@0) : f32[2x4] activation ; backward a\nb@1 = sum_to_channels(%a) : state ; backward a\n"}) {
+    const Program program = program_of(nodes);
+    EXPECT_EQ(print(checkpoint(program, context)), print(program));
+  }
+}
+
 TEST(OptimalCheckpoint, IsTheSameEveryTime) {
   const Program program = zoo_program("wrn-28-2", 10);
   EXPECT_EQ(optimal(program, 6'500'000).text, optimal(program, 6'500'000).text);
