@@ -183,13 +183,13 @@ void improve(std::vector<double>& best, std::int64_t least, std::int64_t taken, 
   const auto size = static_cast<std::int64_t>(best.size());
   const std::int64_t begin = std::max(least, taken);
   if (begin >= size) return;
-  double* const out = best.data();
-  const double* const behind = rest.data() - taken;
+  double* const out = best.data() + begin;
+  const double* const behind = rest.data() + (begin - taken);
   if (again == nullptr) {
-    for (std::int64_t m = begin; m < size; ++m) out[m] = std::min(out[m], seconds + behind[m]);
+    for (std::int64_t i = 0; i < size - begin; ++i) out[i] = std::min(out[i], seconds + behind[i]);
   } else {
-    const double* const more = again->data();
-    for (std::int64_t m = begin; m < size; ++m) out[m] = std::min(out[m], seconds + behind[m] + more[m]);
+    const double* const more = again->data() + begin;
+    for (std::int64_t i = 0; i < size - begin; ++i) out[i] = std::min(out[i], seconds + behind[i] + more[i]);
   }
 }
 

@@ -59,6 +59,7 @@ class ChainMeasurer {
       link.pass_seconds = pass.seconds;
       link.gradient_bytes = link.carried_bytes;
     }
+    if (links_.empty()) return measured;
     measure_mode(measured, MeasuredChain::kKeepsAll);
     measure_mode(measured, MeasuredChain::kRenews);
     for (ChainLink& link : measured.chain) {

@@ -18,7 +18,8 @@ namespace snug {
 
 namespace {
 
-constexpr int kMostTrials = 9;                   // plans that are rewritten and looked at
+constexpr int kMostTrials = 9;  // plans that are rewritten and looked at
+constexpr std::size_t kLeastSteps = 4;
 constexpr std::size_t kFewLinks = 40;            // chains up to this length get more slots
 constexpr std::size_t kMostNodesTried = 15'000;  // in all trials of single values: larger sections get fewer
 constexpr std::size_t kFewLinksToChooseFrom = 8;
@@ -85,6 +86,10 @@ class OptimalSearch {
           static_cast<std::size_t>(std::upper_bound(steps.begin(), steps.end(), steps[next] - over) - steps.begin());
       next = trial < 3 && guess > low && guess <= high ? guess - 1 : low + (high - low) / 2;
     }
+    // Where nothing keeps the limit, the least estimate need not be the least for real.
+    for (std::size_t i = 1; i < std::min(kLeastSteps, steps.size()) && best_->bytes > limit_; ++i) {
+      look_at(*programme.plan(steps[i]));
+    }
     improve();
     improve_from_above();
     return best_->what;
@@ -149,6 +154,7 @@ class OptimalSearch {
     }
     std::sort(ranked.begin(), ranked.end());
     std::vector<std::size_t> nodes;
+    nodes.reserve(ranked.size());
     for (const auto& [cost, node] : ranked) nodes.push_back(node);
     return nodes;
   }
@@ -201,11 +207,8 @@ class OptimalSearch {
     trial_ = {.what = std::move(what),
               .runs_at = std::vector<std::size_t>(forward_.end, 0),
               .runs_again_at = std::vector<std::size_t>(forward_.end, kNever)};
-    Program program{.name = lowered_.name,
-                    .batch = lowered_.batch,
-                    .microbatch = lowered_.microbatch,
-                    .states = {},
-                    .sections = {lowered_.sections.front()}};
+    Program program;
+    program.sections.push_back(lowered_.sections.front());
     const std::vector<std::size_t> again = recompute(program.sections.front(), lowered_forward_, trial_.what);
     for (const std::size_t node : again) trial_.seconds += node_seconds_[node];
     program = share_bytes(eliminate_dead_nodes(std::move(program), context_), context_);

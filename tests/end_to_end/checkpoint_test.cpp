@@ -53,6 +53,24 @@ TEST(CheckpointedFlops, AreCountedAndBelowOneMoreForwardPassForSegments) {
   EXPECT_GT(ratio("log"), 1.34);
 }
 
+// Batch 100 in microbatches of 10: 24 MB, where residual-2* needs more, for less recomputation.
+TEST(OptimalPlans, FitWhereTheReportsStrategyDoesNot) {
+  const Backend backend = backends::cpu_backend(2);
+  const Graph graph = frontend::build_zoo_model("wrn-28-2", {.batch = 10});
+  const auto planned = [&](const CheckpointStrategy& strategy) {
+    return compile(graph, backend, {.batch = 100, .checkpoint = strategy});
+  };
+  const auto ratio = [](const Plan& plan) { return report::flops_ratio(report::flops_of_step(plan.program).step); };
+  const Bytes budget(24'000'000);
+  const Plan named = planned(parse_checkpoint_strategy("residual-2*"));
+  const Plan plan = planned({.kind = CheckpointStrategy::Kind::optimal, .limit = budget - named.persistent_bytes});
+  EXPECT_GT(named.planned_peak_bytes, budget);
+  EXPECT_LE(plan.planned_peak_bytes, budget);
+  EXPECT_LE(ratio(plan), 1.25);
+  EXPECT_LT(ratio(plan), ratio(named));
+  EXPECT_LT(planned(parse_checkpoint_strategy("optimal")).planned_peak_bytes, Bytes(23'000'000));
+}
+
 }  // namespace
 
 }  // namespace snug::testing

@@ -105,23 +105,29 @@ TEST(OptimalCheckpoint, ALimitThatEverythingKeepsRecomputesNoProduct) {
   EXPECT_EQ(found.recomputed_flops, planned(program, "every-1000").recomputed_flops);
 }
 
+TEST(OptimalCheckpoint, ASectionWithoutAForwardOrABackwardPassIsLeftAlone) {
+  const AcceptingBackend backend;
+  const PassContext context{.backend = backend, .checkpoint = parse_checkpoint_strategy("optimal:1KB")};
+  for (const std::string_view nodes :
+       {"", "%a = linear(x@0, w@0) : f32[2x4] activation ; forward a\nb@1 = sum_to_channels(%a) : state ; forward a\n",
+        "%a = linear(x@0, w@0) : f32[2x4] activation ; backward a\nb@1 = sum_to_channels(%a) : state ; backward a\n"}) {
+    const Program program = program_of(nodes);
+    EXPECT_EQ(print(checkpoint(program, context)), print(program));
+  }
+}
+
 TEST(OptimalCheckpoint, IsTheSameEveryTime) {
   const Program program = zoo_program("wrn-28-2", 10);
   EXPECT_EQ(optimal(program, 6'500'000).text, optimal(program, 6'500'000).text);
 }
 
-// With products for free and passes over memory dear, no normalisation is renewed as long as a whole link can be run again
-// instead.
 TEST(OptimalCheckpoint, FollowsTheCostsItIsGiven) {
   const Program program = zoo_program("wrn-28-2", 10);
   const CheckpointStrategy strategy = parse_checkpoint_strategy("optimal:20MB");
   const CostTable dear_traffic{.flops_per_second = 1e18, .bytes_per_second = 1e9};
   const CostTable dear_products{.flops_per_second = 1e9, .bytes_per_second = 1e18, .seconds_per_node = 0};
-  const Result a = planned(program, strategy, dear_traffic);
-  const Result b = planned(program, strategy, dear_products);
-  EXPECT_LT(b.recomputed_flops, a.recomputed_flops);
-  EXPECT_LE(planned(program, strategy, dear_traffic).recomputed_seconds,
-            1.0001 * planned(program, "no-bn").recomputed_seconds * 30);
+  EXPECT_LT(planned(program, strategy, dear_products).recomputed_flops,
+            planned(program, strategy, dear_traffic).recomputed_flops);
 }
 
 TEST(ChenCheckpoint, TakesNoMoreThanSegmentsOfEqualBytes) {

@@ -161,7 +161,7 @@ class ProgrammeWriter {
       if (surely_runs(t)) return "";
       if (may_run(t, reader)) later.push_back(reader);
     }
-    const std::string name = fmt::format("F_{}_{}_{}", t, i, k);
+    std::string name = fmt::format("F_{}_{}_{}", t, i, k);
     shares_.push_back(name);
     if (may_run(t, k)) constrain(name + " - " + runs(t, k), "<= 0");
     if (may_be_held(t + 1, i)) constrain(name + " + " + held(t + 1, i), "<= 1");
