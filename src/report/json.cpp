@@ -97,6 +97,7 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["threads"] = settings.threads;
   result["budget_bytes"] = settings.budget ? Json(settings.budget->count()) : Json(nullptr);
   result["planned_peak_bytes"] = plan.planned_peak_bytes.count();
+  result["persistent_bytes"] = plan.persistent_bytes.count();
   result["bound_bytes"] = plan.bound_bytes.count();
   result["gap_bytes"] = peak.gap_bytes.count();
   result["by_class"] = by_class_json(peak.by_class);
