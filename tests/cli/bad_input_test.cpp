@@ -104,11 +104,11 @@ INSTANTIATE_TEST_SUITE_P(
     Checkpointing, BadInputs,
     testing::Values(BadInput{"plan wrn-28-2 --batch 4 --checkpoint root",
                              "checkpoint is 'root'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, "
-                             "residual-M, residual-M*"},
+                             "residual-M, residual-M*, or greedy, with a limit as in greedy:6.7MB"},
                     BadInput{
                         "profile wrn-28-2 --batch 4 --checkpoint every-0",
                         "checkpoint is 'every-0'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, "
-                        "residual-M, residual-M*"},
+                        "residual-M, residual-M*, or greedy, with a limit as in greedy:6.7MB"},
                     BadInput{"plan small-cnn --batch 4 --checkpoint residual-2",
                              "'small-cnn' has no residual blocks, so checkpoint 'residual-2' is not possible; use sqrt, log or "
                              "every-M"}));

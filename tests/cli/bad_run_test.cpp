@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --precision int3", "precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, residual-M, "
-            "residual-M*"},
+            "residual-M*, or greedy, with a limit as in greedy:6.7MB"},
         Bad{"train small-cnn --allow magic",
             "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse"},
         Bad{"train small-cnn --freeze conv9",
