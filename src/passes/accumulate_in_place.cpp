@@ -11,8 +11,7 @@ namespace {
 
 class Accumulator {
  public:
-  Accumulator(Section& section, const Backend& backend, KernelChoices& choices)
-      : section_(section), backend_(backend), choices_(choices) {
+  Accumulator(Section& section, const Backend& backend) : section_(section), backend_(backend), choices_(backend) {
     producer_.assign(section.values.size(), -1);
     readers_.assign(section.values.size(), 0);
     for (std::size_t i = 0; i < section.nodes.size(); ++i) {
@@ -52,15 +51,18 @@ class Accumulator {
     candidate.attributes.set(kAccumulate, std::int64_t{1});
     candidate.outputs.front() = result;
     // Another kernel than the one that would make the summand alone would give other bits, and be a slower one.
-    const auto& [making, accept, refusals] = choices_.of(section_, maker);
+    Accept accept;
+    const KernelDef* making = kernel_of(maker, accept);
     const bool too_large =
         section_.value(result).is_state() && exceeds_limit(accept.workspace + section_.value(summand).type.bytes());
-    const KernelDef* adding = choices_.of(section_, candidate).kernel;
+    const KernelDef* adding = kernel_of(candidate, accept);
     if (adding == nullptr || (adding != making && !too_large)) return false;
     maker = std::move(candidate);
     producer_[result.index()] = maker_index;
     return true;
   }
+
+  const KernelDef* kernel_of(const Node& node, Accept& accept) { return choices_.choose(section_, node, accept); }
 
   // A parameter's fresh gradient that only waits to be added is workspace by another name. Where it is more than a kernel may
   // have, a kernel that adds within the limit is what was asked for.
@@ -84,7 +86,7 @@ class Accumulator {
 
   Section& section_;
   const Backend& backend_;
-  KernelChoices& choices_;
+  KernelChoices choices_;
   std::vector<int> producer_;
   std::vector<int> readers_;
 };
@@ -92,8 +94,7 @@ class Accumulator {
 }  // namespace
 
 Program accumulate_in_place(Program program, const PassContext& context) {
-  KernelChoices choices(context.backend);
-  for (Section& section : program.sections) Accumulator(section, context.backend, choices).run();
+  for (Section& section : program.sections) Accumulator(section, context.backend).run();
   return program;
 }
 

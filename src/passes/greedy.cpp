@@ -51,7 +51,9 @@ OrderProblem make_problem(const Section& section, const PassContext& context) {
     const Node& node = section.nodes[i];
     OrderProblem::Node& step = problem.nodes.emplace_back();
     step.gifts = gifts_of(section, node);
-    step.workspace = round_up(kernels.of(section, node).accept.workspace, kAlignment);
+    Accept accept;
+    kernels.choose(section, node, accept);
+    step.workspace = round_up(accept.workspace, kAlignment);
     step.seconds = node_seconds(context.costs, section, node);
     step.may_repeat = i < forward.end && clonable[i];
     for (const ValueId id : node.inputs) {

@@ -9,7 +9,7 @@
 // with the cost of making it again and, with it, what is gone of that it is made from and of what is made from it (the paper's
 // e*). For the rest the paper, which plans while the network runs, takes how long the value was not read, as a guess how long it
 // will not be; here the list is known, and the rest is the seconds until a node reads the value or something gone that is made
-// from it. On WRN-28-2 that takes a sixth to a half less recomputation. A value that is gone is made again, with what it takes,
+// from it. On WRN-28-2 that takes a sixth to a third less recomputation. A value that is gone is made again, with what it takes,
 // before the node that reads it. With a limit of two values:
 //
 //   %a = linear(x@0, w@0)                     ->   %a = linear(x@0, w@0)

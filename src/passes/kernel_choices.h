@@ -1,10 +1,9 @@
-// Which kernel the backend gives a node. Asking can be slow (a library looks through its implementations), and a network has many
-// nodes alike: they are asked about once.
+// A backend's choices of kernels, remembered: deep networks ask about the same few dozen nodes over and over, and an answer takes
+// a library tens of microseconds.
 #pragma once
 
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "ir/kernel.h"
 
@@ -14,16 +13,17 @@ class KernelChoices {
  public:
   explicit KernelChoices(const Backend& backend) : backend_(backend) {}
 
-  struct Choice {
-    const KernelDef* kernel = nullptr;  // none: no kernel accepts
-    Accept accept = {};
-    std::vector<std::string> refusals = {};  // of those asked before
-  };
-  const Choice& of(const Section& section, const Node& node);
+  // As Backend::choose.
+  const KernelDef* choose(const Section& section, const Node& node, Accept& accept);
 
  private:
+  struct Choice {
+    const KernelDef* kernel = nullptr;
+    Accept accept;
+  };
+
   const Backend& backend_;
-  std::unordered_map<std::string, Choice> known_;
+  std::unordered_map<std::string, Choice> known_;  // by cost_key()
 };
 
 }  // namespace snug

@@ -24,8 +24,12 @@ std::string workspace_name(const Value& owner, Names& taken) {
 }
 
 void select(Section& section, Node& node, const Backend& backend, KernelChoices& choices, Names& names) {
-  const auto& [kernel, accept, refusals] = choices.of(section, node);
+  Accept accept;
+  const KernelDef* kernel = choices.choose(section, node, accept);
   if (kernel == nullptr) {
+    const NodeTypes types = types_of(section, node);
+    std::vector<std::string> refusals;
+    backend.choose(backend.query(node, types), accept, &refusals);
     throw_user_error("the {} backend has no kernel for '{}' ({})", backend.name, print(section, node),
                      refusals.empty() ? "none for this op" : fmt::format("{}", fmt::join(refusals, "; ")));
   }
