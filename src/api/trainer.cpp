@@ -23,6 +23,7 @@ MemorySummary summarize(const Fit& found) {
           .bound_bytes = plan.bound_bytes.count(),
           .plain_peak_bytes = found.plain_peak_bytes.value_or(Bytes(0)).count(),
           .microbatch = plan.program.microbatch,
+          .checkpoint = to_string(found.point.checkpoint),
           .by_class = {.model = bytes(MemoryClass::model),
                        .gradient = bytes(MemoryClass::gradient),
                        .optimizer = bytes(MemoryClass::optimizer),
@@ -55,7 +56,9 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
                                          .nesterov = options.nesterov,
                                          .clip_norm = options.clip_norm},
                                  .red_zone = options.checking ? Bytes(128) : Bytes(0)},
-                     .min_microbatch = options.min_microbatch};
+                     .min_microbatch = options.min_microbatch,
+                     .allowed = parse_allowance(options.allow)};
+  if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;
   Fit found = fit(request, backend);

@@ -27,11 +27,16 @@ void add_json_flag(CLI::App& app, Flags& flags) { app.add_flag("--json", flags.j
 void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_default) {
   add(app, "--batch", flags.batch, "N", "examples of one step" + batch_default);
   add(app, "--budget", flags.budget, "BYTES", "memory that training may take, as in 24MB or 6.4MiB (default: all it likes)");
-  add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: as many as fit)");
+  add(app, "--allow", flags.allow, "LIST",
+      "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
+      "of parts of the batch) (default: all of these)");
+  add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY",
-      "what stays for backward, which computes the rest again: none (default), no-bn, sqrt, log, chen, every-M, residual-M, "
-      "residual-M*, or optimal:BYTES: least time with at most that much beside the states");
+      "what stays for backward, which computes the rest again: none, no-bn, sqrt, log, chen, every-M, residual-M, residual-M*, "
+      "or "
+      "optimal:BYTES: least time with at most that much beside the states (default: none, or what the budget asks for)");
+  add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");
@@ -40,7 +45,6 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
 }
 
 void add_compiler_flags(CLI::App& app, Flags& flags) {
-  add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
   add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that costs bytes, such as prepack_weights");
 }
@@ -55,7 +59,9 @@ void add_run_folder(CLI::App& app, Flags& flags) {
 void add_plan_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
   add_program_flags(app, flags, "");
+  app.add_flag("--explain", flags.explain, "what one more MB buys, and what each method saves");
   app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
+  add(app, "--save", flags.save, "FILE", "keep the plan, for 'snug train --plan FILE'");
   add_json_flag(app, flags);
   add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
   add_compiler_flags(app, flags);
@@ -94,7 +100,7 @@ void add_train_flags(CLI::App& app, Flags& flags) {
   add(app, "--keep", flags.keep, "N", "newest snapshots that stay, beside the best (default: 2)");
   add(app, "--out", flags.out, "FOLDER", "where the run is kept (default: runs/MODEL)");
   app.add_flag("--resume", flags.resume, "go on with the run in --out, from its last snapshot");
-  add(app, "--allow", flags.allow, "LIST", "how far a plan may go: exact,reassociated,microbatch (the default: all of these)");
+  add(app, "--plan", flags.plan, "FILE", "run this plan, made with 'snug plan --save FILE'");
   add_json_flag(app, flags);
 }
 

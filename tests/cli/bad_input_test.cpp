@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan wrn-28-2 --batch", "--batch needs a value"}, BadInput{"plan wrn-28-2 --batch=", "--batch needs a value"},
         BadInput{"plan wrn-28-2 --batch 4 --freeze", "--freeze needs a value"},
         BadInput{"plan wrn-28-2 --batch 4 --json=maybe",
-                 "--json, --kernels, --resume and --best take no value; write them alone"},
+                 "--json, --kernels, --explain, --resume and --best take no value; write them alone"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --json",
                  "--dump-after prints the program and nothing else; leave out --json"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --kernels",
