@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ops/ops.h"
-#include "passes/kernel_choices.h"
 
 namespace snug {
 
@@ -11,7 +10,7 @@ namespace {
 
 class Accumulator {
  public:
-  Accumulator(Section& section, const Backend& backend) : section_(section), backend_(backend), choices_(backend) {
+  Accumulator(Section& section, const Backend& backend) : section_(section), backend_(backend) {
     producer_.assign(section.values.size(), -1);
     readers_.assign(section.values.size(), 0);
     for (std::size_t i = 0; i < section.nodes.size(); ++i) {
@@ -62,7 +61,10 @@ class Accumulator {
     return true;
   }
 
-  const KernelDef* kernel_of(const Node& node, Accept& accept) { return choices_.choose(section_, node, accept); }
+  const KernelDef* kernel_of(const Node& node, Accept& accept) const {
+    const NodeTypes types = types_of(section_, node);
+    return backend_.choose(backend_.query(node, types), accept);
+  }
 
   // A parameter's fresh gradient that only waits to be added is workspace by another name. Where it is more than a kernel may
   // have, a kernel that adds within the limit is what was asked for.
@@ -86,7 +88,6 @@ class Accumulator {
 
   Section& section_;
   const Backend& backend_;
-  KernelChoices choices_;
   std::vector<int> producer_;
   std::vector<int> readers_;
 };

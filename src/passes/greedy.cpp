@@ -7,7 +7,6 @@
 #include "passes/clonable.h"
 #include "passes/forward_chain.h"
 #include "passes/greedy_order.h"
-#include "passes/kernel_choices.h"
 
 namespace snug {
 
@@ -44,15 +43,16 @@ std::vector<OrderProblem::Gift> gifts_of(const Section& section, const Node& nod
 OrderProblem make_problem(const Section& section, const PassContext& context) {
   const ForwardPass forward = find_forward_pass(section);
   const std::vector<bool> clonable = find_clonable_nodes(section, forward.end);
-  KernelChoices kernels(context.backend);  // not made yet, but they will be the same
   OrderProblem problem;
   problem.values.resize(section.values.size());
   for (std::size_t i = 0; i < section.nodes.size(); ++i) {
     const Node& node = section.nodes[i];
     OrderProblem::Node& step = problem.nodes.emplace_back();
     step.gifts = gifts_of(section, node);
+    // Kernels are not chosen yet, but they will be the same.
+    const NodeTypes types = types_of(section, node);
     Accept accept;
-    kernels.choose(section, node, accept);
+    context.backend.choose(context.backend.query(node, types), accept);
     step.workspace = round_up(accept.workspace, kAlignment);
     step.seconds = node_seconds(context.costs, section, node);
     step.may_repeat = i < forward.end && clonable[i];

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "ir/text.h"
-#include "passes/kernel_choices.h"
 
 namespace snug {
 
@@ -23,11 +22,11 @@ std::string workspace_name(const Value& owner, Names& taken) {
   return name;
 }
 
-void select(Section& section, Node& node, const Backend& backend, KernelChoices& choices, Names& names) {
+void select(Section& section, Node& node, const Backend& backend, Names& names) {
+  const NodeTypes types = types_of(section, node);
   Accept accept;
-  const KernelDef* kernel = choices.choose(section, node, accept);
+  const KernelDef* kernel = backend.choose(backend.query(node, types), accept);
   if (kernel == nullptr) {
-    const NodeTypes types = types_of(section, node);
     std::vector<std::string> refusals;
     backend.choose(backend.query(node, types), accept, &refusals);
     throw_user_error("the {} backend has no kernel for '{}' ({})", backend.name, print(section, node),
@@ -44,11 +43,10 @@ void select(Section& section, Node& node, const Backend& backend, KernelChoices&
 }  // namespace
 
 Program select_kernels(Program program, const PassContext& context) {
-  KernelChoices choices(context.backend);
   for (Section& section : program.sections) {
     Names names;
     for (const Value& value : section.values) names.insert(value.name);
-    for (Node& node : section.nodes) select(section, node, context.backend, choices, names);
+    for (Node& node : section.nodes) select(section, node, context.backend, names);
   }
   return program;
 }
