@@ -25,6 +25,7 @@ MemorySummary summarize(const Fit& found) {
           .bound_bytes = plan.bound_bytes.count(),
           .plain_peak_bytes = found.plain_peak_bytes.value_or(Bytes(0)).count(),
           .microbatch = plan.program.microbatch,
+          .checkpoint = to_string(found.point.checkpoint),
           .by_class = {.model = bytes(MemoryClass::model),
                        .gradient = bytes(MemoryClass::gradient),
                        .optimizer = bytes(MemoryClass::optimizer),
@@ -51,17 +52,17 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
   Backend backend = backends::cpu_backend(thread_count(options.threads));
   const Costs costs = find_costs(options.costs == "machine" ? std::nullopt : std::optional(options.costs), backend);
-  FitRequest request{
-      .model = [&](std::int64_t microbatch) { return model.impl().graph({.batch = microbatch}); },
-      .options = {.batch = options.batch,
-                  .sgd = {.momentum = options.momentum,
-                          .weight_decay = options.weight_decay,
-                          .nesterov = options.nesterov,
-                          .clip_norm = options.clip_norm},
-                  .checkpoint = options.checkpoint.empty() ? CheckpointStrategy{} : parse_checkpoint_strategy(options.checkpoint),
-                  .costs = costs.table(),
-                  .red_zone = options.checking ? Bytes(128) : Bytes(0)},
-      .min_microbatch = options.min_microbatch};
+  FitRequest request{.model = [&](std::int64_t microbatch) { return model.impl().graph({.batch = microbatch}); },
+                     .options = {.batch = options.batch,
+                                 .sgd = {.momentum = options.momentum,
+                                         .weight_decay = options.weight_decay,
+                                         .nesterov = options.nesterov,
+                                         .clip_norm = options.clip_norm},
+                                 .costs = costs.table(),
+                                 .red_zone = options.checking ? Bytes(128) : Bytes(0)},
+                     .min_microbatch = options.min_microbatch,
+                     .allowed = parse_allowance(options.allow)};
+  if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;
   Fit found = fit(request, backend);

@@ -10,18 +10,22 @@
 #include "cli/output.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "plan/explain.h"
 #include "plan/fit.h"
+#include "report/frontier.h"
 #include "report/json.h"
 #include "report/kernels.h"
 #include "report/text.h"
+#include "train/plan_file.h"
 
 namespace snug::cli {
 
 namespace {
 
-// What the flags ask for, planned.
+// What the flags ask for, and its plan.
 struct Planned {
-  Plan plan;
+  FitRequest request;
+  Fit fit;
   Backend backend;
   report::Settings settings;
 };
@@ -45,7 +49,9 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const std::int64_t min_microbatch =
       flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
   const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
-  const CheckpointStrategy checkpoint = parse_checkpoint_strategy(flags.checkpoint.value_or("none"));
+  const std::optional<CheckpointStrategy> checkpoint =
+      flags.checkpoint ? std::optional(parse_checkpoint_strategy(*flags.checkpoint)) : std::nullopt;
+  const Allowance allowed = flags.allow ? parse_allowance(parse_list("--allow", *flags.allow)) : Allowance();
   const std::string precision = flags.precision.value_or("fp32");
   require_value("--precision", precision, "fp32");
   const int threads = thread_count(asked_threads(flags));
@@ -54,30 +60,33 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
       .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0};
 
   Backend backend = backends::cpu_backend(threads);
-  if (flags.workspace_limit) backend.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
-  const auto model = [&](std::int64_t size) {
+  const std::optional<Bytes> workspace_limit =
+      flags.workspace_limit ? std::optional(parse_size("--workspace-limit", *flags.workspace_limit)) : std::nullopt;
+  const auto model = [name = *flags.model, frozen = flags.frozen, options](std::int64_t size) {
     frontend::ZooOptions sized = options;
     sized.batch = size;
-    Graph graph = frontend::build_zoo_model(*flags.model, sized);
-    frontend::freeze(graph, flags.frozen);
+    Graph graph = frontend::build_zoo_model(name, sized);
+    frontend::freeze(graph, frozen);
     return graph;
   };
   FitRequest request{.model = model,
-                     .options = {.batch = batch, .checkpoint = checkpoint, .passes = passes},
+                     .options = {.batch = batch, .passes = passes, .workspace_limit = workspace_limit},
                      .budget = budget,
                      .microbatch = microbatch,
-                     .min_microbatch = min_microbatch};
+                     .checkpoint = checkpoint,
+                     .min_microbatch = min_microbatch,
+                     .allowed = allowed};
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
   report::Settings settings{.precision = precision,
-                            .checkpoint = to_string(checkpoint),
+                            .checkpoint = to_string(found.point.checkpoint),
                             .budget = budget,
                             .backend = std::string(backend.name),
                             .threads = threads,
                             .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),
                             .costs = describe_source(costs)};
-  return {.plan = std::move(found.plan), .backend = std::move(backend), .settings = std::move(settings)};
+  return {.request = std::move(request), .fit = std::move(found), .backend = std::move(backend), .settings = std::move(settings)};
 }
 
 void write_json(const nlohmann::ordered_json& json) { write_out(json.dump() + "\n"); }
@@ -100,8 +109,10 @@ Examples examples_of(const Flags& flags) {
 }
 
 void run_plan(const Flags& flags) {
-  if (flags.dump_after && (flags.json || flags.kernels)) {
-    throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json ? "--json" : "--kernels");
+  if (flags.dump_after && (flags.json || flags.kernels || flags.explain)) {
+    throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json      ? "--json"
+                                                                                       : flags.kernels ? "--kernels"
+                                                                                                       : "--explain");
   }
   PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
   std::string program_text;
@@ -109,17 +120,26 @@ void run_plan(const Flags& flags) {
     passes.dump_after = *flags.dump_after;
     passes.dump = [&](std::string_view /*pass*/, const std::string& text) { program_text = text; };
   }
-  const auto [plan, backend, settings] = make_plan(flags, passes);
+  const auto [request, found, backend, settings] = make_plan(flags, passes);
+  const Plan& plan = found.plan;
+  if (flags.save) train::write_plan_file(*flags.save, plan);
   if (flags.dump_after) return write_out(program_text);
 
+  const Frontier frontier = flags.explain ? find_frontier(request, backend) : Frontier();
+  const std::vector<MethodStep> steps = flags.explain ? explain(request, found.point, backend) : std::vector<MethodStep>();
+  Backend limited = backend;  // as it was asked
+  limited.workspace_limit = found.point.workspace_limit ? found.point.workspace_limit : request.options.workspace_limit;
   const std::vector<report::KernelUse> kernels =
-      flags.kernels ? report::kernels_of(plan.program, backend) : std::vector<report::KernelUse>{};
+      flags.kernels ? report::kernels_of(plan.program, limited) : std::vector<report::KernelUse>{};
   if (flags.json) {
     nlohmann::ordered_json json = report::plan_json(plan, settings);
+    if (flags.explain) json["frontier"] = report::frontier_json(frontier);
+    if (flags.explain) json["methods"] = report::methods_json(steps);
     if (flags.kernels) json["kernels"] = report::kernels_json(kernels);
     return write_json(json);
   }
   std::string text = report::plan_text(plan, settings);
+  if (flags.explain) text += "\n" + report::explanation_text(frontier, found.point, steps);
   if (flags.kernels) text += "\n" + report::kernels_text(kernels);
   write_out(text);
 }
@@ -128,9 +148,10 @@ void run_profile(const Flags& flags) {
   if (flags.accounting == "paper") return run_paper_profile(flags);
   if (flags.accounting != "real") throw_user_error("--accounting takes real or paper, not '{}'", flags.accounting);
   if (flags.nonzero) throw_user_error("--nonzero goes with --accounting paper; weights are trained dense so far");
-  const auto [plan, backend, settings] = make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
-  if (flags.json) return write_json(report::profile_json(plan, settings));
-  write_out(report::profile_text(plan, settings));
+  const auto [request, found, backend, settings] =
+      make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
+  if (flags.json) return write_json(report::profile_json(found.plan, settings));
+  write_out(report::profile_text(found.plan, settings));
 }
 
 }  // namespace snug::cli

@@ -26,11 +26,16 @@ void add_json_flag(CLI::App& app, Flags& flags) { app.add_flag("--json", flags.j
 // Which program: the model and how it is trained.
 void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_default) {
   add(app, "--batch", flags.batch, "N", "examples of one step" + batch_default);
-  add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: as many as fit)");
+  add(app, "--allow", flags.allow, "LIST",
+      "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
+      "of parts of the batch) (default: all of these)");
+  add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY",
-      "what stays for backward, which computes the rest again: none (default), no-bn, sqrt, log, every-M, residual-M, "
-      "residual-M*");
+      "what stays for backward, which computes the rest again: none, no-bn, sqrt, log, chen, every-M, residual-M, residual-M*, "
+      "or "
+      "optimal:BYTES: least time with at most that much beside the states (default: none, or what the budget asks for)");
+  add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");
@@ -44,10 +49,6 @@ void add_budget_flag(CLI::App& app, Flags& flags) {
   add(app, "--budget", flags.budget, "BYTES", "memory that training may take, as in 24MB or 6.4MiB (default: all it likes)");
 }
 
-void add_allow_flag(CLI::App& app, Flags& flags) {
-  add(app, "--allow", flags.allow, "LIST", "how far a plan may go: exact,reassociated,microbatch (the default: all of these)");
-}
-
 void add_data_flag(CLI::App& app, Flags& flags, const std::string& fallback) {
   add(app, "--data", flags.data, "DATA",
       "embedded, cifar10, or a folder of images: FOLDER/train/CLASS/*.png (default: " + fallback + ")");
@@ -56,7 +57,6 @@ void add_data_flag(CLI::App& app, Flags& flags, const std::string& fallback) {
 void add_device_flag(CLI::App& app, Flags& flags) { add(app, "--device", flags.device, "DEVICE", "cpu or cuda (default: cpu)"); }
 
 void add_compiler_flags(CLI::App& app, Flags& flags) {
-  add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
   add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that costs bytes, such as prepack_weights");
 }
@@ -73,7 +73,9 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
   add_program_flags(app, flags, "");
   add_budget_flag(app, flags);
   app.add_flag("--measure-costs", flags.measure_costs, "first measure this model's node times on this machine");
+  app.add_flag("--explain", flags.explain, "what one more MB buys, and what each method saves");
   app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
+  add(app, "--save", flags.save, "FILE", "keep the plan, for 'snug train --plan FILE'");
   add_json_flag(app, flags);
   add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
   add_compiler_flags(app, flags);
@@ -113,7 +115,7 @@ void add_train_flags(CLI::App& app, Flags& flags) {
   add(app, "--keep", flags.keep, "N", "newest snapshots that stay, beside the best (default: 2)");
   add(app, "--out", flags.out, "FOLDER", "where the run is kept (default: runs/MODEL)");
   app.add_flag("--resume", flags.resume, "go on with the run in --out, from its last snapshot");
-  add_allow_flag(app, flags);
+  add(app, "--plan", flags.plan, "FILE", "run this plan, made with 'snug plan --save FILE'");
   add_json_flag(app, flags);
 }
 
@@ -129,7 +131,6 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
   add_device_flag(app, flags);
   add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
   add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
-  add_allow_flag(app, flags);
   add_json_flag(app, flags);
 }
 

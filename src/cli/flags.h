@@ -68,8 +68,11 @@ struct Flags {
   std::vector<std::string> disabled_passes;
   std::vector<std::string> enabled_passes;
   std::optional<std::string> dump_after;
+  std::optional<std::string> save;  // where a plan goes
+  std::optional<std::string> plan;  // a file that `save` made
   bool json = false;
   bool kernels = false;
+  bool explain = false;
 };
 
 void add_plan_flags(CLI::App& app, Flags& flags);

@@ -88,6 +88,7 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
   if (flags.device) recipe.device = *flags.device;
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
+  if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
   if (flags.allow) recipe.allow = parse_list("--allow", *flags.allow);
   if (!flags.frozen.empty()) recipe.freeze = flags.frozen;
   if (flags.init) recipe.init = *flags.init;
@@ -111,6 +112,8 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--min-microbatch", &flags.min_microbatch},
       {"--budget", &flags.budget},
       {"--allow", &flags.allow},
+      {"--workspace-limit", &flags.workspace_limit},
+      {"--plan", &flags.plan},
       {"--classes", &flags.classes},
       {"--image-size", &flags.image_size},
       {"--device", &flags.device},

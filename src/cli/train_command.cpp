@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -63,20 +64,46 @@ Costs costs_of(const Flags& flags, const Backend& backend) {
   return costs;
 }
 
+// The plan that --plan names says all that these would.
+void refuse_flags_beside_plan(const Flags& flags) {
+  const std::pair<std::string_view, const std::optional<std::string>*> settled[] = {{"--microbatch", &flags.microbatch},
+                                                                                    {"--min-microbatch", &flags.min_microbatch},
+                                                                                    {"--checkpoint", &flags.checkpoint},
+                                                                                    {"--workspace-limit", &flags.workspace_limit},
+                                                                                    {"--allow", &flags.allow}};
+  for (const auto& [name, value] : settled) {
+    if (*value) throw_user_error("the plan in '{}' is run as it is; leave out {}", *flags.plan, name);
+  }
+}
+
+// The plan to train with, and the recipe with what was chosen for it.
+Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description& data, const Backend& backend,
+             const Costs& costs) {
+  if (flags.plan) {
+    refuse_flags_beside_plan(flags);
+    Plan plan = open_plan(*flags.plan, recipe, data, backend);
+    recipe.microbatch = plan.program.microbatch;
+    recipe.checkpoint.reset();
+    return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
+  }
+  Fit found = fit_recipe(recipe, data, backend, costs.table());
+  if (recipe.budget_bytes) recipe = with_choices(recipe, found.point);
+  return found;
+}
+
 Run begin(const Flags& flags) {
   train::Recipe recipe = recipe_of(flags);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   const Backend backend = open_backend(recipe);
   const Costs costs = costs_of(flags, backend);
-  Fit found = fit_recipe(recipe, dataset->description(), backend, costs.table());
+  Fit found = plan_run(flags, recipe, dataset->description(), backend, costs);
   auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
   configure(*session, recipe);
   if (recipe.init) train::import_weights(*recipe.init, *session);
   // Only a run that can begin leaves a folder behind.
   const std::filesystem::path out = flags.out ? std::filesystem::path(*flags.out) : free_folder(recipe.model);
-  train::RunFolder folder = train::RunFolder::create(out, recipe);
-  folder.write_plan(session->plan());
+  train::RunFolder folder = train::RunFolder::create(out, recipe, &session->plan());
   train::Progress progress{.recipe = train::print_recipe(recipe)};
   const auto predicted = predict_step_seconds(costs, session->plan(), backend);
   return {.recipe = std::move(recipe),
@@ -99,7 +126,6 @@ Run go_on(const Flags& flags) {
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   const Backend backend = open_backend(recipe);
   const Costs costs = costs_of(flags, backend);
-  Fit found = fit_recipe(recipe, dataset->description(), backend, costs.table());
   const train::FoundSnapshot latest = folder.find_latest_good();
   for (const std::string& warning : latest.warnings) note("snug: " + warning);
   if (!latest.snapshot && !latest.warnings.empty()) {
@@ -109,8 +135,9 @@ Run go_on(const Flags& flags) {
   }
   if (latest.snapshot) refuse_other_run(train::parse_recipe(latest.snapshot->progress.recipe), recipe);
   // The saved plan, not a new one: other kernels or another microbatch would give other bits.
-  auto session = std::make_unique<train::Session>(
-      latest.snapshot ? train::plan_of(*latest.snapshot, backend) : std::move(found.plan), backend, recipe.seed);
+  Plan plan = latest.snapshot ? train::plan_of(*latest.snapshot, backend)
+                              : open_plan(folder.plan_path(), recipe, dataset->description(), backend);
+  auto session = std::make_unique<train::Session>(std::move(plan), backend, recipe.seed);
   configure(*session, recipe);
   train::Progress progress{.recipe = train::print_recipe(recipe)};
   if (latest.snapshot) {
@@ -119,6 +146,7 @@ Run go_on(const Flags& flags) {
   } else if (recipe.init) {
     train::import_weights(*recipe.init, *session);
   }
+  const Bytes plain = plain_peak(recipe, dataset->description(), backend);
   folder.rewind(session->step());
   note(fmt::format("going on after step {} of {}", session->step(), folder.path().string()));
   const auto predicted = predict_step_seconds(costs, session->plan(), backend);
@@ -128,7 +156,7 @@ Run go_on(const Flags& flags) {
           .settings = std::move(settings),
           .session = std::move(session),
           .progress = std::move(progress),
-          .plain_peak_bytes = found.plain_peak_bytes,
+          .plain_peak_bytes = plain,
           .predicted_step_seconds = predicted,
           .costs = describe_source(costs)};
 }
@@ -170,10 +198,19 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
   return out + "\n";
 }
 
+// A plan from a file does not say by which strategy it was made.
+std::string checkpoint_of(const Run& run) {
+  if (run.recipe.checkpoint) return *run.recipe.checkpoint;
+  const Section* micro = run.session->plan().program.find_section(SectionKind::micro);
+  const bool recomputes = micro != nullptr && std::any_of(micro->nodes.begin(), micro->nodes.end(),
+                                                          [](const Node& node) { return node.phase == Phase::recompute; });
+  return recomputes ? "as planned" : "none";
+}
+
 nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& result, double seconds) {
   const Plan& plan = run.session->plan();
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = run.recipe.precision,
-                                                         .checkpoint = run.recipe.checkpoint.value_or("none"),
+                                                         .checkpoint = checkpoint_of(run),
                                                          .budget = run.recipe.budget_bytes,
                                                          .backend = run.recipe.device,
                                                          .threads = thread_count(static_cast<int>(run.recipe.threads)),

@@ -64,7 +64,7 @@ Program run_passes(Program program, const std::vector<Pass>& passes, const PassC
       const auto start = std::chrono::steady_clock::now();
       program = pass.run(std::move(program), context);
       timings.push_back({pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
-      verify(program, fmt::format("after pass {}", pass.name));
+      if (options.verifies) verify(program, fmt::format("after pass {}", pass.name));
     }
     if (options.dump_after == pass.name && options.dump) options.dump(pass.name, print(program));
   }

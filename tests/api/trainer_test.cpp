@@ -107,8 +107,9 @@ TEST(Trainer, KeepsItsBudgetOrSaysWhatWouldDo) {
   const Trainer whole(tiny(), {.batch = 40});
   EXPECT_EQ(whole.memory().microbatch, 40);
   EXPECT_EQ(whole.memory().plain_peak_bytes, whole.memory().planned_peak_bytes);
-  Trainer split(tiny(), {.batch = 40, .budget_bytes = whole.memory().planned_peak_bytes - 1});
-  EXPECT_EQ(split.memory().microbatch, 20);
+  EXPECT_EQ(whole.memory().checkpoint, "none");
+  Trainer split(tiny(), {.batch = 40, .budget_bytes = whole.memory().planned_peak_bytes / 2});
+  EXPECT_LT(split.memory().microbatch, 40);
   EXPECT_LT(split.memory().planned_peak_bytes, whole.memory().planned_peak_bytes);
   EXPECT_EQ(split.memory().plain_peak_bytes, whole.memory().planned_peak_bytes);
   const Batch batch = batch_of(40);
@@ -117,6 +118,21 @@ TEST(Trainer, KeepsItsBudgetOrSaysWhatWouldDo) {
   split.evaluate(batch.images, batch.labels);
   EXPECT_EQ(split.measured_peak_bytes(), split.memory().planned_peak_bytes);
   EXPECT_THROW(Trainer(tiny(), {.batch = 40, .budget_bytes = 1000}), DoesNotFit);
+}
+
+TEST(Trainer, ABudgetWithExactMethodsAloneGivesTheBitsOfPlainTraining) {
+  const Batch batch = batch_of(40);
+  Trainer plain(tiny(), {.batch = 40, .seed = 3});
+  Trainer less(tiny(), {.batch = 40, .budget_bytes = plain.memory().planned_peak_bytes - 1, .allow = "exact", .seed = 3});
+  EXPECT_EQ(less.memory().microbatch, 40);
+  EXPECT_NE(less.memory().checkpoint, "none");
+  EXPECT_LT(less.memory().planned_peak_bytes, plain.memory().planned_peak_bytes);
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ(less.train(batch.images, batch.labels).loss, plain.train(batch.images, batch.labels).loss);
+  }
+  EXPECT_EQ(less.parameter("conv1.weight"), plain.parameter("conv1.weight"));
+  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 4, .allow = "magic"}); }),
+            "allow is 'magic'; it can be exact, reassociated, microbatch");
 }
 
 TEST(Trainer, ClipsGradients) {

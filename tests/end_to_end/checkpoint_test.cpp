@@ -86,7 +86,8 @@ TEST_P(Checkpointed, TrainingHasThePlainOnesBitsAndThePlannedBytes) {
   const Outcome plain = trained(GetParam(), "none");
   EXPECT_GT(plain.losses.front(), 0);
   EXPECT_NE(plain.losses.front(), plain.losses.back());
-  std::vector<std::string> strategies{"no-bn", "every-1", "every-2", "sqrt", "log"};
+  std::vector<std::string> strategies{"no-bn", "every-1", "every-2",       "sqrt",         "log",
+                                      "chen",  "optimal", "optimal:600KB", "optimal:1.2MB"};
   if (GetParam() == "wrn-10-1") strategies.insert(strategies.end(), {"residual-1", "residual-2", "residual-1*", "residual-2*"});
   for (const std::string& strategy : strategies) {
     SCOPED_TRACE(strategy);

@@ -109,13 +109,19 @@ TEST(Checkpoint, WhatIsMadeCheaplyFromStatesComesBackWhereItIsRead) {
 }
 
 TEST(CheckpointStrategies, AreParsedAndPrinted) {
-  for (const char* name : {"none", "no-bn", "sqrt", "log", "every-1", "every-12", "residual-2", "residual-3*"}) {
+  for (const char* name : {"none", "no-bn", "sqrt", "log", "chen", "every-1", "every-12", "residual-2", "residual-3*", "optimal",
+                           "optimal:6700000"}) {
     EXPECT_EQ(to_string(parse_checkpoint_strategy(name)), name);
   }
   EXPECT_EQ(parse_checkpoint_strategy("residual-2*"),
             (CheckpointStrategy{.kind = CheckpointStrategy::Kind::residual_star, .every = 2}));
-  for (const char* name : {"", "all", "Sqrt", "every", "every-", "every-0", "every--1", "every-2*", "every-1.5", "residual-*",
-                           "residual-", "residual-2**", "residual-99999999999999999999", "log "}) {
+  EXPECT_EQ(to_string(parse_checkpoint_strategy("optimal:6.7MB")), "optimal:6700000");
+  for (const char* name : {"",           "all",          "optimal:",     "optimal:0",
+                           "optimal:-1", "optimal:many", "Optimal",      "sqrt:1MB",
+                           ":1MB",       "Sqrt",         "every",        "every-",
+                           "every-0",    "every--1",     "every-2*",     "every-1.5",
+                           "residual-*", "residual-",    "residual-2**", "residual-99999999999999999999",
+                           "log "}) {
     EXPECT_THROW(parse_checkpoint_strategy(name), UserError) << name;
   }
 }
@@ -189,11 +195,11 @@ TEST_P(CheckpointedZoo, WritesEveryStateOnceAndClonesNodesAsTheyAre) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, CheckpointedZoo,
-                         ::testing::Values("no-bn", "every-1", "every-3", "sqrt", "log", "residual-1", "residual-2",
-                                           "residual-1*", "residual-2*"),
+                         ::testing::Values("no-bn", "every-1", "every-3", "sqrt", "log", "chen", "residual-1", "residual-2",
+                                           "residual-1*", "residual-2*", "optimal", "optimal:4MB"),
                          [](const auto& instance) {
                            std::string name;
-                           for (const char c : instance.param) name += c == '-' ? '_' : c == '*' ? 's' : c;
+                           for (const char c : instance.param) name += c == '-' || c == ':' ? '_' : c == '*' ? 's' : c;
                            return name;
                          });
 

@@ -66,7 +66,7 @@ TEST(CheckpointedFit, KnowsWhatPlainTrainingTakes) {
   const AcceptingBackend backend;
   FitRequest request{.model = [](std::int64_t size) { return build({"wrn-10-1"}, size); }, .options = {.batch = 20}};
   const Fit plain = fit(request, backend);
-  request.options.checkpoint = parse_checkpoint_strategy("sqrt");
+  request.checkpoint = parse_checkpoint_strategy("sqrt");
   const Fit less = fit(request, backend);
   EXPECT_LT(less.plan.planned_peak_bytes, plain.plan.planned_peak_bytes);
   EXPECT_EQ(less.plain_peak_bytes, plain.plain_peak_bytes);

@@ -1,0 +1,27 @@
+// The rewrite behind every checkpointing strategy: values that backward reads and that do not stay are made again by clones of
+// the nodes that made them. checkpoint.h says what it guarantees.
+#pragma once
+
+#include <vector>
+
+#include "ir/program.h"
+#include "passes/checkpoint_regions.h"
+#include "passes/forward_chain.h"
+
+namespace snug {
+
+// What stays and what is made again, for one forward pass.
+struct Recomputation {
+  Regions regions;
+  // By forward node: if it normalises, or is a ReLU on what was normalised, its result is made again where backward reads it.
+  std::vector<bool> renews;
+};
+
+// By forward node: it may run again. Not so nodes that write states or read one that is written later.
+std::vector<bool> find_clonable_nodes(const Section& section, const ForwardPass& forward);
+
+// The forward nodes that run again, in the order they do. Nodes may have kernels already: a clone has its original's, and
+// workspace of its own.
+std::vector<std::size_t> recompute(Section& section, const ForwardPass& forward, const Recomputation& what);
+
+}  // namespace snug
