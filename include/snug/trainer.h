@@ -24,8 +24,8 @@ struct TrainingOptions {
   std::int64_t statistics_group = 0;
   // What backward computes again, as --checkpoint has it; empty: nothing, or what the budget asks for.
   std::string checkpoint = {};
-  // Node times that predictions are made from: a file that `snug plan --measure-costs` wrote, "machine" for this machine's own if
-  // it was measured, or "none" for a fixed table.
+  // Node times that plans are compared and steps predicted by: a file that `snug plan --measure-costs` wrote, "machine" for this
+  // machine's own if it was measured, or "none" for a fixed table.
   std::string costs = "none";
   double learning_rate = 0.1;
   double momentum = 0.9;

@@ -16,32 +16,30 @@ namespace {
 
 constexpr std::string_view kNone = "none";
 
-bool has_batch_norm(const Graph& graph) {
-  return std::ranges::any_of(graph.forward.nodes, [](const Node& node) { return node.op->name.starts_with("batch_norm"); });
-}
-
 // The batch, its half, its quarter, ... and the smallest that a plan may have: between them times are interpolated.
 std::vector<std::int64_t> sizes_to_measure(const FitRequest& request) {
   if (request.microbatch) return {*request.microbatch};
   const std::int64_t batch = request.options.batch;
   const std::int64_t least =
-      has_batch_norm(request.model(batch)) ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
+      depends_on_microbatch(request.model(batch)) ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = batch; size > least; size = (size + 1) / 2) sizes.push_back(size);
   sizes.push_back(least);
   return sizes;
 }
 
-// Whether every node of the plan's step has been measured with its own kernel.
-bool covers(const std::vector<NodeCost>& nodes, const Plan& plan) {
+// Whether every node of the plan's step has been measured with its own kernel, as itself or for any number of
+// examples.
+enum class Size : std::uint8_t { exact, any };
+bool covers(const std::vector<NodeCost>& nodes, const Plan& plan, Size size) {
   std::set<std::pair<std::string_view, std::string_view>> known;
-  for (const NodeCost& node : nodes) known.emplace(node.key, node.kernel);
+  for (const NodeCost& node : nodes) known.emplace(size == Size::exact ? node.key : node.family, node.kernel);
   for (const SectionKind kind : {SectionKind::micro, SectionKind::update}) {
     const Section* section = plan.program.find_section(kind);
-    const bool all = std::ranges::all_of(section->nodes, [&](const Node& node) {
-      return known.contains({cost_key(*section, node), node.kernel});
-    });
-    if (!all) return false;
+    for (const Node& node : section->nodes) {
+      const std::string name = size == Size::exact ? cost_key(*section, node) : cost_family(*section, node);
+      if (!known.contains({name, node.kernel})) return false;
+    }
   }
   return true;
 }
@@ -53,6 +51,18 @@ void measure_plan(Plan plan, const Backend& backend, Costs& costs) {
   if (session.clips()) session.set_clip_norm(1);
   train::merge_costs(costs.nodes, train::measure_costs(session, batches[0]));
   train::write_cost_file(costs.file, train::cost_key_of(backend), costs.nodes);
+}
+
+void measure_if_possible(Plan plan, const Backend& backend, Costs& costs, const std::function<void(const std::string&)>& say) {
+  const std::string name = fmt::format("{} in microbatches of {} ({})", plan.program.name, plan.program.microbatch,
+                                       format_bytes(plan.planned_peak_bytes));
+  if (!has_room(plan, backend)) return say(fmt::format("not measured: {}, more than this machine has", name));
+  say(fmt::format("measuring {}", name));
+  try {
+    measure_plan(std::move(plan), backend, costs);
+  } catch (const DoesNotFit& error) {
+    say(fmt::format("not measured: {}: {}", name, error.what()));
+  }
 }
 
 }  // namespace
@@ -91,21 +101,18 @@ void measure_costs(const FitRequest& request, const Backend& backend, Costs& cos
   for (const std::int64_t size : sizes_to_measure(request)) {
     CompileOptions options = request.options;
     options.batch = size;
-    options.checkpoint = {};
     options.passes.dump = {};
     Plan plan = compile(request.model(size), backend, options);
-    if (covers(costs.nodes, plan)) continue;
-    const std::string name = fmt::format("{} in microbatches of {}", plan.program.name, size);
-    if (!has_room(plan, backend)) {
-      say(fmt::format("not measured: {}, which takes {}", name, format_bytes(plan.planned_peak_bytes)));
-      continue;
-    }
-    say(fmt::format("measuring {}", name));
-    try {
-      measure_plan(std::move(plan), backend, costs);
-    } catch (const DoesNotFit& error) {
-      say(fmt::format("not measured: {}: {}", name, error.what()));
-    }
+    if (!covers(costs.nodes, plan, Size::exact)) measure_if_possible(std::move(plan), backend, costs, say);
+  }
+  // Plans for small budgets run kernels with less workspace, which no plain plan has.
+  FitRequest measured = request;
+  measured.options.passes.dump = {};
+  measured.options.costs = costs.table();
+  for (const FrontierPoint& point : find_frontier(measured, backend).points) {
+    if (!point.workspace_limit) continue;
+    Plan plan = compile_point(measured, point, backend);
+    if (!covers(costs.nodes, plan, Size::any)) measure_if_possible(std::move(plan), backend, costs, say);
   }
 }
 

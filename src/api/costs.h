@@ -32,8 +32,8 @@ Costs find_costs(const std::optional<std::string>& choice, const Backend& backen
 Costs find_costs_to_measure(const std::optional<std::string>& choice, const Backend& backend);
 
 // Measures what `costs` does not have yet of the request's model: plain plans of the whole batch, its half, and so on down to the
-// smallest microbatch that is allowed. Sizes that this machine has no memory for are left out. Writes the file after each of
-// them. `say` gets a line about each size.
+// smallest microbatch that is allowed, then plans of the frontier that run other kernels than those. Sizes that this machine has
+// no memory for are left out. Writes the file after each of them. `say` gets a line about each size.
 void measure_costs(const FitRequest& request, const Backend& backend, Costs& costs,
                    const std::function<void(const std::string&)>& say);
 

@@ -57,14 +57,14 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     throw_user_error("the images of '{}' are {}x{} with {} channels; models take square ones with 3", data.name, data.height,
                      data.width, data.channels);
   }
-  const auto model = [recipe, classes, dtype, size = data.height, mean = data.mean, std = data.std](std::int64_t microbatch) {
+  const auto model = [recipe, data, classes, dtype](std::int64_t microbatch) {
     Graph graph = frontend::build_zoo_model(recipe.model, {.batch = microbatch,
                                                            .classes = classes,
-                                                           .image_size = size,
+                                                           .image_size = data.height,
                                                            .dtype = dtype,
                                                            .augment = augments(recipe),
-                                                           .mean = mean,
-                                                           .std = std,
+                                                           .mean = data.mean,
+                                                           .std = data.std,
                                                            .statistics_group = recipe.statistics_group.value_or(0)});
     frontend::freeze(graph, recipe.freeze);
     return graph;

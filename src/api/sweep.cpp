@@ -169,8 +169,8 @@ void train_plan(const SweepRequest& request, const std::filesystem::path& file, 
       session.train_step(examples);
       peak.after_step(examples);
     }
-    std::vector<double> seconds;
-    for (int i = 0; i < request.steps; ++i) seconds.push_back(seconds_of_step(session, batches.next()));
+    std::vector<double> seconds(static_cast<std::size_t>(request.steps));
+    for (double& s : seconds) s = seconds_of_step(session, batches.next());
     const bool in_process = session.executor().arena().host_accessible();
     const Bytes resident = process_memory().peak_resident;
     const Bytes arena = in_process ? session.plan().planned_peak_bytes : Bytes(0);
@@ -195,9 +195,7 @@ std::string progress_line(const Sweep& sweep, std::size_t point) {
 
 }  // namespace
 
-Sweep run_sweep(const SweepRequest& asked) {
-  SweepRequest request = asked;
-  if (!request.say) request.say = [](const std::string&) {};
+Sweep run_sweep(const SweepRequest& request) {
   measure_missing_costs(request);
   const PlanFolder folder;
   const Json planned = plan_all(request, folder);

@@ -17,13 +17,14 @@
 namespace snug {
 
 struct SweepRequest {
-  train::Recipe recipe;                              // its budget is not looked at
-  bool random_data = false;                          // images of the model's own shape instead of the recipe's data
-  std::optional<std::pair<Bytes, Bytes>> between;    // smallest and largest budget; nothing: all that make a difference
-  std::size_t points = 20;                           // budgets, in even steps of their logarithm, both ends included
-  int steps = 5;                                     // timed at each point, after those that measure the peak
-  std::optional<std::string> costs;                  // as in find_costs(); measured first where they are missing
-  std::function<void(const std::string&)> say = {};  // gets a line about what is being done
+  train::Recipe recipe;                            // its budget is not looked at
+  bool random_data = false;                        // images of the model's own shape instead of the recipe's data
+  std::optional<std::pair<Bytes, Bytes>> between;  // smallest and largest budget; nothing: all that make a difference
+  std::size_t points = 20;                         // budgets, in even steps of their logarithm, both ends included
+  int steps = 5;                                   // timed at each point, after those that measure the peak
+  std::optional<std::string> costs;                // as in find_costs(); measured first where they are missing
+  // Gets a line about what is being done.
+  std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 
 // One plan, trained.

@@ -13,29 +13,8 @@ namespace {
 
 PlannedPoint plain_plan(const FitRequest& request, const Backend& backend) {
   CompileOptions options = request.options;
-  options.checkpoint = {};
   options.workspace_limit.reset();
   return {.plan = compile(request.model(request.microbatch.value_or(options.batch)), backend, options), .checkpoint = "none"};
-}
-
-// Every plan that some budget gets, by falling bytes: each is asked for with one byte less than the last one took. Of two, the
-// smaller one that is also faster counts for both.
-std::vector<PlannedPoint> plans_down_from(FitRequest request, const Backend& backend, Bytes budget) {
-  std::vector<PlannedPoint> plans;
-  const CostTable& costs = request.options.costs;
-  while (true) {
-    request.budget = budget;
-    try {
-      Plan plan = fit(request, backend).plan;
-      budget = plan.planned_peak_bytes - Bytes(1);
-      const double seconds = step_seconds(costs, plan.program);
-      while (!plans.empty() && step_seconds(costs, plans.back().plan.program) >= seconds) plans.pop_back();
-      plans.push_back({.plan = std::move(plan), .checkpoint = to_string(request.options.checkpoint)});
-    } catch (const DoesNotFit&) {
-      if (plans.empty()) throw;
-      return plans;
-    }
-  }
 }
 
 }  // namespace
@@ -57,21 +36,28 @@ std::vector<Bytes> spread_budgets(Bytes smallest, Bytes largest, std::size_t poi
 SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const std::optional<std::pair<Bytes, Bytes>>& between,
                       std::size_t points) {
   SweepPlans result{.plain = plain_plan(request, backend)};
-  const Bytes largest = between ? between->second : result.plain.plan.planned_peak_bytes;
-  std::vector<PlannedPoint> plans = plans_down_from(request, backend, largest);
-  const Bytes least = plans.back().plan.planned_peak_bytes;
-  if (between && between->first < least) {
-    FitRequest smallest = request;
-    smallest.budget = between->first;
-    fit(smallest, backend);  // says what would do
+  const std::vector<FrontierPoint> frontier = find_frontier(request, backend).points;
+  const Bytes least = frontier.front().planned_peak_bytes;
+  const Bytes smallest = between ? between->first : least;
+  // What is given may be more than plain training takes, such as a strategy with a limit.
+  const Bytes largest = between ? between->second : std::max(least, result.plain.plan.planned_peak_bytes);
+  if (smallest < least) {
+    FitRequest refused = request;
+    refused.budget = smallest;
+    fit(refused, backend);  // says what would do
+    throw InternalError("a budget below the smallest plan was not refused");
   }
-  for (const Bytes budget : spread_budgets(between ? between->first : least, largest, points)) {
-    const auto fits =
-        std::ranges::find_if(plans, [&](const PlannedPoint& point) { return point.plan.planned_peak_bytes <= budget; });
-    SNUG_CHECK(fits != plans.end(), "no plan fits {} bytes", budget.count());
-    result.budgets.push_back({.bytes = budget, .plan = static_cast<std::size_t>(fits - plans.begin())});
+  std::optional<std::size_t> last;  // of the frontier
+  for (const Bytes budget : spread_budgets(smallest, largest, points)) {
+    const auto above = std::ranges::upper_bound(frontier, budget, {}, &FrontierPoint::planned_peak_bytes);
+    const auto at = static_cast<std::size_t>(above - frontier.begin()) - 1;
+    if (last != at) {
+      result.plans.push_back(
+          {.plan = compile_point(request, frontier[at], backend), .checkpoint = to_string(frontier[at].checkpoint)});
+      last = at;
+    }
+    result.budgets.push_back({.bytes = budget, .plan = result.plans.size() - 1});
   }
-  result.plans = std::move(plans);
   return result;
 }
 
