@@ -20,8 +20,7 @@ constexpr std::string_view kNone = "none";
 std::vector<std::int64_t> sizes_to_measure(const FitRequest& request) {
   if (request.microbatch) return {*request.microbatch};
   const std::int64_t batch = request.options.batch;
-  const std::int64_t least =
-      depends_on_microbatch(request.model(batch)) ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
+  const std::int64_t least = depends_on_microbatch(request) ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = batch; size > least; size = (size + 1) / 2) sizes.push_back(size);
   sizes.push_back(least);

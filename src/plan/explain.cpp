@@ -11,7 +11,7 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
   FrontierPoint so_far{.planned_peak_bytes = {}, .microbatch = request.options.batch, .checkpoint = {}, .workspace_limit = {}};
   const auto add = [&](std::string method) {
     if (so_far.workspace_limit == point.workspace_limit && so_far.checkpoint == point.checkpoint &&
-        so_far.microbatch == point.microbatch) {
+        so_far.microbatch == point.microbatch && so_far.fuses_update == point.fuses_update) {
       steps.push_back({.method = std::move(method), .planned_peak_bytes = point.planned_peak_bytes, .seconds = point.seconds});
       return;
     }
@@ -28,6 +28,10 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
   if (point.checkpoint != so_far.checkpoint) {
     so_far.checkpoint = point.checkpoint;
     add(fmt::format("checkpoint {}", to_string(point.checkpoint)));
+  }
+  if (point.fuses_update) {
+    so_far.fuses_update = true;
+    add("weights updated in backward");
   }
   if (point.workspace_limit) {
     so_far.workspace_limit = point.workspace_limit;

@@ -70,6 +70,7 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
     FrontierPoint single = smallest;
     single.microbatch = 1;
     single.fuses_update = single.fuses_update && batch == 1;
+    if (single.checkpoint.limit > Bytes(0)) single.checkpoint.limit = Bytes(1);  // as little as it can
     const Bytes bytes = compile_point(quiet(request), single, backend).planned_peak_bytes;
     if (bytes < smallest.planned_peak_bytes) {
       const Exactness rung = norm ? Exactness::microbatch : Exactness::reassociated;
@@ -98,11 +99,13 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
     takes += " is";
   }
   throw DoesNotFit(
-      fmt::format("{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}, where the "
-                  "largest values alive are {}; give that much, or {}",
-                  plan.program.name, request.options.batch, request.budget->count(), takes, bytes.count(), format_bytes(bytes),
-                  smallest.point.microbatch, to_string(smallest.point.checkpoint), largest_values(plan),
-                  fmt::join(ways_out(request, smallest.point, backend), ", or ")),
+      fmt::format(
+          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}, where the "
+          "largest values alive are {}; give that much, or {}",
+          plan.program.name, request.options.batch, request.budget->count(), takes, bytes.count(), format_bytes(bytes),
+          smallest.point.microbatch, to_string(smallest.point.checkpoint),
+          smallest.point.fuses_update ? " and weights updated in backward" : "", largest_values(plan),
+          fmt::join(ways_out(request, smallest.point, backend), ", or ")),
       bytes.count());
 }
 

@@ -248,34 +248,30 @@ INSTANTIATE_TEST_SUITE_P(
     Memory, BadRuns,
     testing::Values(
         Bad{"train small-cnn --out {dir}/new --budget 1MB --threads 1",
-            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 1765952 bytes (1.77 MB), "
-            "with "
-            "microbatches of 10 and checkpoint optimal:1, where the largest values alive are 'd.pool1' (655.36 KB), "
-            "'conv1.again' "
-            "(655.36 KB) and 'plain_input.again' (122.88 KB); give that much, or allow smaller microbatches with "
-            "--min-microbatch "
-            "(now 10; about 448.06 KB with 1)",
+            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 1765952 bytes "
+            "(1.77 MB), with microbatches of 10 and checkpoint optimal:1571872, where the largest values alive are "
+            "'d.pool1' (655.36 KB), 'conv1.again' (655.36 KB) and 'plain_input' (122.88 KB); give that much, or allow "
+            "smaller microbatches with --min-microbatch (now 10; about 448.06 KB with 1)",
             3},
         Bad{"plan small-cnn --batch 100 --budget 1MB --threads 1 --allow exact",
-            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 14945216 bytes (14.95 "
-            "MB), "
-            "with microbatches of 100 and checkpoint optimal:1, where the largest values alive are 'd.pool1' (6.55 MB), "
-            "'conv1.again' (6.55 MB) and 'input.again' (1.23 MB); give that much, or add microbatch to --allow, or use a smaller "
-            "--batch",
+            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 14847824 bytes "
+            "(14.85 MB), with microbatches of 100 and checkpoint optimal:15674163 and weights updated in backward, where "
+            "the largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and 'input' (1.23 MB); give that "
+            "much, or add microbatch to --allow, or use a smaller --batch",
             3},
         Bad{"train small-cnn --out {dir}/new --microbatch 100 --budget 3MB --threads 1",
-            "small-cnn at batch 100 does not fit 3000000 bytes: the least that it can be trained in with --microbatch 100 is "
-            "14945216 bytes (14.95 MB), with microbatches of 100 and checkpoint optimal:1, where the largest values alive are "
-            "'d.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and 'plain_input.again' (1.23 MB); give that much, or leave out "
-            "--microbatch, so that a smaller one can be chosen, or use a smaller --batch",
+            "small-cnn at batch 100 does not fit 3000000 bytes: the least that it can be trained in with --microbatch 100"
+            " is 14847824 bytes (14.85 MB), with microbatches of 100 and checkpoint optimal:15674163 and weights updated "
+            "in backward, where the largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and "
+            "'plain_input' (1.23 MB); give that much, or leave out --microbatch, so that a smaller one can be chosen, or "
+            "use a smaller --batch",
             3},
         Bad{"train small-cnn --out {dir}/new --microbatch 100 --checkpoint none --budget 3MB --threads 1",
-            "small-cnn at batch 100 does not fit 3000000 bytes: it takes 17728192 bytes (17.73 MB), with microbatches of 100 and "
-            "checkpoint none, where the largest values alive are 'conv1' (6.55 MB), 'conv2' (3.28 MB) and 'pool1' (1.64 MB); "
-            "give "
-            "that much, or leave out --microbatch, so that a smaller one can be chosen, or leave out --checkpoint, so that "
-            "another "
-            "strategy can be chosen, or use a smaller --batch",
+            "small-cnn at batch 100 does not fit 3000000 bytes: it takes 17630800 bytes (17.63 MB), with microbatches of "
+            "100 and checkpoint none and weights updated in backward, where the largest values alive are 'conv1' (6.55 "
+            "MB), 'conv2' (3.28 MB) and 'pool1' (1.64 MB); give that much, or leave out --microbatch, so that a smaller "
+            "one can be chosen, or leave out --checkpoint, so that another strategy can be chosen, or use a smaller "
+            "--batch",
             3}));
 
 // A disk without room for a snapshot: the run ends with a sentence, and the snapshots before it are whole.

@@ -15,6 +15,7 @@
 #include "passes/chain_measures.h"
 #include "passes/checkpoint.h"
 #include "passes/choose_recipes.h"
+#include "passes/clonable.h"
 #include "passes/eliminate_dead_nodes.h"
 
 namespace snug::testing {
@@ -177,7 +178,7 @@ Graph random_graph(std::mt19937& random) {
 // The section, without sharing, as the integer programme sees it.
 RecomputationProblem problem_of(const Section& section, const CostTable& costs) {
   const ForwardPass forward = find_forward_pass(section);
-  const std::vector<bool> may_clone = find_clonable_nodes(section, forward);
+  const std::vector<bool> may_clone = find_clonable_nodes(section, forward.end);
   RecomputationProblem problem;
   const auto forward_reads = [&](const Node& node) {
     std::set<std::size_t> reads;

@@ -114,11 +114,14 @@ std::string user_error(const FitRequest& request, const Backend& backend) {
 
 TEST_F(FitTest, WithStatisticsInGroupsMicrobatchesAreMultiplesOfTheGroup) {
   FitRequest request = grouped_request(40, 6);  // not split, the last group has 4
+  request.options.sgd.clip_norm = 1;            // no update in backward, which would take less without a split
   request.checkpoint = CheckpointStrategy{};
   const Fit whole = fit(request, backend_);
   EXPECT_EQ(whole.plan.program.microbatch, 40);
   request.budget = whole.plan.planned_peak_bytes - Bytes(1);
-  EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 24);
+  const std::int64_t split = fit(request, backend_).plan.program.microbatch;
+  EXPECT_LT(split, 40);
+  EXPECT_EQ(split % 6, 0);
   request.budget = Bytes(1000);
   const std::string message = refusal(request, backend_);
   EXPECT_NE(message.find("with microbatches of 6 "), std::string::npos) << message;

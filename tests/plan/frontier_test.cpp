@@ -139,6 +139,20 @@ TEST_F(FrontierFlags, AGivenCheckpointIsTheOnlyOne) {
   for (const FrontierPoint& point : frontier.points) EXPECT_EQ(point.checkpoint, *given.checkpoint);
 }
 
+TEST_F(FrontierFlags, TheUpdateMovesIntoBackwardOnlyWhereAStepIsOneMicrobatchAndNothingIsClipped) {
+  FitRequest asked = request();
+  bool fuses = false;
+  for (const FrontierPoint& point : find_frontier(asked, backend_).points) {
+    if (!point.fuses_update) continue;
+    fuses = true;
+    EXPECT_EQ(point.microbatch, 12);
+    EXPECT_EQ(compile_point(asked, point, backend_).planned_peak_bytes, point.planned_peak_bytes);
+  }
+  EXPECT_TRUE(fuses);
+  asked.options.sgd.clip_norm = 1;
+  for (const FrontierPoint& point : find_frontier(asked, backend_).points) EXPECT_FALSE(point.fuses_update);
+}
+
 TEST_F(FrontierFlags, BothGivenIsOnePlan) {
   FitRequest given = request();
   given.microbatch = 6;
@@ -159,6 +173,7 @@ TEST_F(FrontierFlags, BatchNormIsSplitOnlyWhereMicrobatchIsAllowedAndNotBelowThe
 
 TEST_F(FrontierFlags, WithoutBatchNormSplittingOnlyReassociates) {
   FitRequest plain = request_for({"vgg-16", 32});
+  plain.options.sgd.clip_norm = 1;  // without it the whole batch with its update in backward takes least: no gradients are kept
   plain.allowed = Allowance::exact_only();
   for (const FrontierPoint& point : find_frontier(plain, backend_).points) EXPECT_EQ(point.microbatch, 12);
   plain.allowed.add(Exactness::reassociated);
