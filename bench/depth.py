@@ -42,7 +42,7 @@ class Plans:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--depths", default="110,218,434,866,1730")
-    parser.add_argument("--strategies", default="none,sqrt,log,greedy:5%")
+    parser.add_argument("--strategies", default="none,sqrt,log,optimal:1,greedy:5%")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--snug", default="build/release/snug")
     parser.add_argument("--json", default="", help="a file for the figures")

@@ -10,7 +10,7 @@ import argparse, json, os, subprocess, sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUNDLE = os.path.join(os.path.dirname(HERE), "run.sh")
-STRATEGIES = ["no-bn", "every-3", "residual-1", "residual-2", "residual-2*", "sqrt", "log", "greedy:60%", "greedy:30%"]
+STRATEGIES = ["no-bn", "every-3", "residual-1", "residual-2", "residual-2*", "sqrt", "log", "chen", "greedy:60%", "greedy:30%", "optimal:60%", "optimal:30%"]
 # The real depth of each; a network with dropout; a batch of several microbatches, the last of them short.
 MODELS = {"cpu": "wrn-28-2:4::16,wrn-28-2:10:4:16,resnet-50:2::32,vgg-16:4::32,small-cnn:8",
           "cuda": "wrn-28-2:100,wrn-28-2:100:30,resnet-50:16,vgg-16:8,small-cnn:100"}

@@ -65,14 +65,15 @@ const TrainedModel kWrnInThree{.name = "wrn-28-2", .microbatch = 2, .batch = 6, 
 const TrainedModel kResNet{.name = "resnet-50", .microbatch = 2, .batch = 2, .image_size = 32, .steps = 10, .threads = 1};
 const TrainedModel kDropout{.name = "dropout-network", .microbatch = 4, .batch = 10, .steps = 10, .threads = 1};
 
-INSTANTIATE_TEST_SUITE_P(Models, Exact,
-                         ::testing::Values(Exactness{kWrn, {"no-bn", "every-3", "sqrt", "log", "greedy:60%"}},
-                                           Exactness{kWrn, {"residual-1", "residual-2", "residual-2*", "greedy:30%"}},
-                                           Exactness{kWrnInThree, {"no-bn", "residual-2*", "log", "greedy:40%"}},
-                                           Exactness{kResNet, {"no-bn", "every-3", "sqrt", "greedy:60%"}},
-                                           Exactness{kResNet, {"residual-1", "residual-2", "residual-2*", "log", "greedy:30%"}},
-                                           Exactness{kDropout, {"no-bn", "every-3", "sqrt", "log", "greedy:80%", "greedy:60%"}}),
-                         [](const auto& test) { return name_of(test.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Exact,
+    ::testing::Values(Exactness{kWrn, {"no-bn", "every-3", "sqrt", "log", "chen", "greedy:60%"}},
+                      Exactness{kWrn, {"residual-1", "residual-2", "residual-2*", "greedy:30%", "optimal:60%", "optimal:20%"}},
+                      Exactness{kWrnInThree, {"no-bn", "residual-2*", "log", "greedy:40%", "optimal:30%"}},
+                      Exactness{kResNet, {"no-bn", "every-3", "sqrt", "greedy:60%", "optimal:50%"}},
+                      Exactness{kResNet, {"residual-1", "residual-2", "residual-2*", "log", "greedy:30%"}},
+                      Exactness{kDropout, {"no-bn", "every-3", "sqrt", "log", "greedy:80%", "greedy:60%", "optimal:60%"}}),
+    [](const auto& test) { return name_of(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(Models, ExactInPlace,
                          ::testing::Values(Exactness{kWrn, {"none", "residual-2*"}}, Exactness{kWrnInThree, {"greedy:40%"}},
