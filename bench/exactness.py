@@ -26,7 +26,7 @@ class Model:
 
 
 def run(options, model, flags):
-    command = [*options.step_bench, *model.flags, "--device", options.device, "--precision", options.precision, "--steps", str(options.steps), *flags, "--json"]
+    command = [*options.step_bench, *model.flags, "--device", options.device, "--precision", options.precision, "--steps", str(options.steps), "--lr", str(options.lr), *flags, "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"exactness: '{' '.join(command)}' ended with {done.returncode}:\n{done.stderr[-2000:]}")
@@ -51,6 +51,8 @@ def variants(model, plain):
 
 def check(options, model):
     plain = run(options, model, ["--checkpoint", "none"])
+    if None in plain["losses"]:
+        sys.exit(f"exactness: {model.title} diverges within {options.steps} steps; give a smaller --lr")
     print(f"{model.title}, {options.device} {options.precision}: {options.steps} steps, weights {plain['weights_checksum']}, last loss {plain['losses'][-1]:.6f}")
     rows = [plain | {"variant": "none", "identical": True}]
     for name, flags in variants(model, plain):
@@ -69,6 +71,7 @@ def main():
     parser.add_argument("--models", default="", help="with commas, each NAME[:BATCH[:MICROBATCH[:IMAGE_SIZE]]]")
     parser.add_argument("--precision", default="fp32", choices=("fp32", "fp16"))
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--lr", type=float, default=0.001, help="low enough for every network here to learn: bits that are not numbers compare badly")
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--step-bench", default="", help="instead of the build's, or the bundle's")
     parser.add_argument("--json", default="", help="a file for everything that step_bench said")
