@@ -156,6 +156,11 @@ double node_seconds(const CostTable& costs, const Section& section, const Node& 
   return costs.seconds_per_node + work_seconds(costs, flops, bytes);
 }
 
+bool is_measured_with_kernel(const CostTable& costs, const Section& section, const Node& node) {
+  return costs.measured.contains(by_kernel(cost_key(section, node), node.kernel)) ||
+         costs.families.contains(by_kernel(cost_family(section, node), node.kernel));
+}
+
 std::int64_t microbatches(const Program& program) { return (program.batch + program.microbatch - 1) / program.microbatch; }
 
 double step_seconds(const CostTable& costs, const Program& program) {

@@ -56,6 +56,9 @@ CostTable make_cost_table(std::span<const NodeCost> nodes);
 // the work beyond them; else from the rates.
 double node_seconds(const CostTable& costs, const Section& section, const Node& node);
 
+// Whether that is the time of the node's own kernel, measured for this or another number of examples.
+bool is_measured_with_kernel(const CostTable& costs, const Section& section, const Node& node);
+
 // Runs of `micro` in a step; the last may be partly padding, which is computed all the same.
 std::int64_t microbatches(const Program& program);
 

@@ -76,11 +76,10 @@ void measure_missing_costs(const SweepRequest& request) {
 
 // A plan's description, as it goes from the process that plans to the one that reports.
 Json plan_description(const PlannedPoint& planned, const Costs& costs, const Backend& backend) {
-  const auto predicted = predict_step_seconds(costs, planned.plan, backend);
   return {{"planned", planned.plan.planned_peak_bytes.count()},
           {"microbatch", planned.plan.program.microbatch},
           {"checkpoint", planned.checkpoint},
-          {"predicted", predicted ? Json(*predicted) : Json(nullptr)},
+          {"predicted", can_predict(costs, backend) ? Json(planned.seconds) : Json(nullptr)},
           {"has_room", has_room(planned.plan, backend)}};
 }
 

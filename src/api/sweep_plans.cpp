@@ -14,7 +14,9 @@ namespace {
 PlannedPoint plain_plan(const FitRequest& request, const Backend& backend) {
   CompileOptions options = request.options;
   options.workspace_limit.reset();
-  return {.plan = compile(request.model(request.microbatch.value_or(options.batch)), backend, options), .checkpoint = "none"};
+  Plan plan = compile(request.model(request.microbatch.value_or(options.batch)), backend, options);
+  const double seconds = step_seconds(options.costs, plan.program);
+  return {.plan = std::move(plan), .checkpoint = "none", .seconds = seconds};
 }
 
 }  // namespace
@@ -52,8 +54,9 @@ SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const s
     const auto above = std::ranges::upper_bound(frontier, budget, {}, &FrontierPoint::planned_peak_bytes);
     const auto at = static_cast<std::size_t>(above - frontier.begin()) - 1;
     if (last != at) {
-      result.plans.push_back(
-          {.plan = compile_point(request, frontier[at], backend), .checkpoint = to_string(frontier[at].checkpoint)});
+      result.plans.push_back({.plan = compile_point(request, frontier[at], backend),
+                              .checkpoint = to_string(frontier[at].checkpoint),
+                              .seconds = frontier[at].seconds});
       last = at;
     }
     result.budgets.push_back({.bytes = budget, .plan = result.plans.size() - 1});

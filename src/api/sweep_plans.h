@@ -15,6 +15,7 @@ namespace snug {
 struct PlannedPoint {
   Plan plan;
   std::string checkpoint;
+  double seconds = 0;  // of a step, as the solver compares plans
 };
 
 struct SweepPlans {

@@ -15,8 +15,6 @@ namespace {
 
 using Kind = CheckpointStrategy::Kind;
 
-// Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
-// network of a thousand layers gets fewer sizes and fewer placements.
 constexpr std::string_view kFuseUpdate = "fuse_update";
 
 bool asks_for_fused_update(const CompileOptions& options) {
@@ -24,6 +22,8 @@ bool asks_for_fused_update(const CompileOptions& options) {
   return std::find(enabled.begin(), enabled.end(), kFuseUpdate) != enabled.end();
 }
 
+// Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
+// network of a thousand layers gets fewer sizes and fewer placements.
 constexpr std::int64_t kMostNodesCompared = 250'000;
 constexpr std::int64_t kMostNodesPlaced = 60'000;
 constexpr std::int64_t kMostLimits = 12;  // for each size of microbatch
@@ -101,15 +101,20 @@ class Search {
     const Program& whole = lowered(request_.microbatch.value_or(batch));
     nodes_ = static_cast<std::int64_t>(whole.find_section(SectionKind::micro)->nodes.size());
     const std::int64_t most = count_within(kMostNodesCompared, nodes_, 24, 600);
-    const std::vector<CheckpointStrategy> named = named_strategies(whole);
+    const Section& micro = *whole.find_section(SectionKind::micro);
+    const std::vector<Link> links = find_links(micro, find_forward_pass(micro));
+    const std::vector<CheckpointStrategy> named = named_strategies(links);
+    const std::vector<Kind> fillers = limit_fillers(links);
     const std::vector<std::int64_t> tried =
         thin_out(sizes(), static_cast<std::size_t>(std::clamp<std::int64_t>(most / 12, 3, 24)));
     const std::int64_t for_each = most / static_cast<std::int64_t>(tried.size());
-    const std::int64_t limits = std::clamp<std::int64_t>(for_each - static_cast<std::int64_t>(named.size()), 2, kMostLimits);
+    const std::int64_t left = for_each - static_cast<std::int64_t>(named.size());
+    const std::int64_t limits =
+        std::clamp<std::int64_t>(left / std::max<std::int64_t>(static_cast<std::int64_t>(fillers.size()), 1), 2, kMostLimits);
     for (const std::int64_t size : tried) {
       for (const CheckpointStrategy& strategy : named)
         consider({.planned_peak_bytes = {}, .microbatch = size, .checkpoint = strategy, .workspace_limit = {}});
-      if (searches_limits()) try_limits(size, limits);
+      for (const Kind filler : fillers) try_limits(size, filler, limits);
     }
     if (may_fuse_update()) try_fused_update();
     if (!request_.options.workspace_limit && request_.allowed.has(Exactness::reassociated)) try_less_workspace();
@@ -153,26 +158,34 @@ class Search {
   }
 
   // Strategies that are what they are: all that fit the model, or the one that was given.
-  std::vector<CheckpointStrategy> named_strategies(const Program& program) const {
+  std::vector<CheckpointStrategy> named_strategies(const std::vector<Link>& links) const {
     if (request_.checkpoint) {
       return leaves_limit_open(*request_.checkpoint) ? std::vector<CheckpointStrategy>{} : std::vector{*request_.checkpoint};
     }
     std::vector<CheckpointStrategy> strategies{
         {.kind = Kind::none}, {.kind = Kind::no_bn}, {.kind = Kind::sqrt}, {.kind = Kind::log}};
-    const Section& micro = *program.find_section(SectionKind::micro);
-    const std::vector<Link> links = find_links(micro, find_forward_pass(micro));
     const auto blocks = std::count_if(links.begin(), links.end(), [](const Link& link) { return link.joins_branches; });
     for (std::int64_t every = 1; every <= std::min<std::int64_t>(4, blocks / 2); every *= 2)
       strategies.push_back({.kind = Kind::residual_star, .every = every});
     return strategies;
   }
 
-  bool searches_limits() const { return !request_.checkpoint || leaves_limit_open(*request_.checkpoint); }
+  // The strategies that fill a limit: of a chain the programme over its links; where one stretch without a cut keeps most of the
+  // bytes, that has little to choose from, and single values are tried too.
+  std::vector<Kind> limit_fillers(const std::vector<Link>& links) const {
+    if (request_.checkpoint)
+      return leaves_limit_open(*request_.checkpoint) ? std::vector{request_.checkpoint->kind} : std::vector<Kind>{};
+    Bytes kept, most;
+    for (const Link& link : links) {
+      kept += link.kept;
+      most = std::max(most, link.kept);
+    }
+    return most.count() > kept.count() / 2 ? std::vector{Kind::optimal, Kind::greedy} : std::vector{Kind::optimal};
+  }
 
   // The strategy that fills a limit, at limits from the most that microbatches of this size can use down to the least that they
   // need, with the same ratio between neighbours.
-  void try_limits(std::int64_t size, std::int64_t count) {
-    const Kind kind = request_.checkpoint ? request_.checkpoint->kind : Kind::optimal;
+  void try_limits(std::int64_t size, Kind kind, std::int64_t count) {
     const auto bytes_of = [&](const CheckpointStrategy& strategy) {
       return static_cast<double>(
           consider({.planned_peak_bytes = {}, .microbatch = size, .checkpoint = strategy, .workspace_limit = {}})
@@ -228,7 +241,8 @@ class Search {
     return &candidates_.emplace_back(candidate);
   }
 
-  // What a step takes longer because kernels are not the backend's first choice; nothing when one of them does not say how much.
+  // What a step takes longer because kernels are not the backend's first choice, where their own time is not known; nothing when
+  // one of them does not say how much.
   std::optional<double> seconds_of_variants(const Program& program) const {
     double seconds = 0;
     for (const Section& section : program.sections) {
@@ -240,6 +254,7 @@ class Search {
         const KernelMatch match = backend_.find(node.kernel)->match(query);
         const double slowdown = std::get<Accept>(match).slowdown;
         if (slowdown <= 0) return std::nullopt;
+        if (is_measured_with_kernel(request_.options.costs, section, node)) continue;
         const double runs = section.kind == SectionKind::micro ? static_cast<double>(microbatches(program)) : 1;
         if (section.kind == SectionKind::micro || section.kind == SectionKind::update)
           seconds += runs * (slowdown - 1) * node_seconds(request_.options.costs, section, node);

@@ -99,6 +99,8 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
                 fmt::format("of {} is more than the batch of {}", recipe.microbatch.value_or(1), recipe.batch));
   check.count("min_microbatch", recipe.min_microbatch, 1);
   check.count("statistics_group", recipe.statistics_group, 1);
+  check.require(!recipe.min_microbatch || !recipe.statistics_group, "min_microbatch",
+                "has no say beside statistics_group, which keeps statistics the same however the batch is split; leave out one");
   check.choice("precision", recipe.precision, kPrecisions);
   if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
   if (recipe.budget_bytes) check.require(*recipe.budget_bytes > Bytes(0), "budget", "must be more than 0 bytes");

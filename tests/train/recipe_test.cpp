@@ -19,7 +19,6 @@ Recipe full_recipe() {
       .data = "a folder/with \"quotes\" \\ and \xC3\xA4\t\x7F\x01",
       .batch = 128,
       .microbatch = 16,
-      .min_microbatch = 4,
       .statistics_group = 5,
       .precision = "bf16",
       .checkpoint = "residual-2*",
@@ -48,7 +47,7 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(Recipe, PrintedRecipeParsesToItself) {
-  for (const Recipe& recipe : {full_recipe(), Recipe{.model = "small-cnn"}}) {
+  for (const Recipe& recipe : {full_recipe(), Recipe{.model = "small-cnn"}, Recipe{.model = "small-cnn", .min_microbatch = 4}}) {
     const std::string text = print_recipe(recipe);
     EXPECT_EQ(parse_recipe(text), recipe) << text;
     EXPECT_EQ(print_recipe(parse_recipe(text)), text);
@@ -102,6 +101,10 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(model + "allow = \"exact\""), "recipe, line 2: allow must be a list of texts");
   EXPECT_EQ(refusal(model + "freeze = [1]"), "recipe, line 2: freeze must be a list of texts");
   EXPECT_EQ(refusal(model + "epochs = 1\nsteps = 2"), "recipe, line 3: steps cannot stand beside epochs; give one of the two");
+  EXPECT_EQ(
+      refusal(model + "statistics_group = 10\nmin_microbatch = 10"),
+      "recipe, line 3: min_microbatch has no say beside statistics_group, which keeps statistics the same however the batch "
+      "is split; leave out one");
   EXPECT_EQ(refusal(model + "optimizer = 1"), "recipe, line 2: optimizer must be a table");
   EXPECT_EQ(refusal(model + "[optimizer]\nmomentum = 1.5"),
             "recipe, line 3: optimizer.momentum takes a number from 0 to 1, not 1.5");
