@@ -40,6 +40,9 @@ struct CostTable {
   std::unordered_map<std::string, std::vector<Sized>> families = {};  // by rising work
 };
 
+// With nothing measured.
+inline const CostTable kFixedCosts{};
+
 // Nodes with the same key take the same time on one machine and backend: op, constants that shape the work, operand types. The
 // kernel is not part of it, so that a node can be asked about before kernels are chosen.
 std::string cost_key(const Section& section, const Node& node);

@@ -23,10 +23,13 @@ enum class Exactness : std::uint8_t {
   sparse,
 };
 
+class OptimalAnswers;
+
 struct PassContext {
   const Backend& backend;
   CheckpointStrategy checkpoint = {};
-  CostTable costs = {};
+  const CostTable& costs = kFixedCosts;
+  OptimalAnswers* optimal_answers = nullptr;  // of a search, which runs the passes many times
 };
 
 struct Pass {

@@ -39,7 +39,8 @@ Program rewrite(Program program, const Backend& unlimited, const CompileOptions&
   if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
   // Deep networks ask about the same few dozen nodes over and over.
   if (backend.answers == nullptr) backend.answers = std::make_shared<KernelAnswers>();
-  const PassContext context{.backend = backend, .checkpoint = options.checkpoint, .costs = options.costs};
+  const PassContext context{
+      .backend = backend, .checkpoint = options.checkpoint, .costs = options.costs, .optimal_answers = options.optimal_answers};
   return run_passes(std::move(program), pipeline(), context, options.passes, timings);
 }
 

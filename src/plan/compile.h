@@ -20,6 +20,7 @@ struct CompileOptions {
   // The most scratch that one kernel may ask for: of several that do the same, the first within it is taken. None: no limit but
   // the backend's own.
   std::optional<Bytes> workspace_limit = {};
+  OptimalAnswers* optimal_answers = nullptr;  // of a search for one model, which runs the passes many times
 };
 
 Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions& options = {});

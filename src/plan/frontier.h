@@ -58,6 +58,9 @@ struct PlacedPoint {
 };
 PlacedPoint find_fastest_within(const FitRequest& request, const Backend& backend);
 
+// What is given, and otherwise everything at once: the plan for which no budget is needed, but for its bytes and seconds.
+FrontierPoint plain_point(const FitRequest& request);
+
 Plan compile_point(const FitRequest& request, const FrontierPoint& point, const Backend& backend);
 
 // Whether it fills a limit that was not said: the budget decides.
