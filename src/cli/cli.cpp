@@ -91,7 +91,8 @@ void execute(std::vector<std::string> arguments) {
     throw_user_error("{} needs a value", message.substr(0, message.find(':')));
   } catch (const CLI::ConversionError&) {
     throw UserError(
-        "--json, --kernels, --resume and --best take no value; write them alone");  // values of other flags are taken as text
+        "--json, --timeline, --kernels, --resume and --best take no value; write them alone");  // values of other flags are taken
+                                                                                                // as text
   } catch (const CLI::ParseError& error) {
     throw UserError(error.what());
   }

@@ -87,6 +87,7 @@ void run_plan(const Flags& flags) {
   if (flags.dump_after && (flags.json || flags.kernels)) {
     throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json ? "--json" : "--kernels");
   }
+  if (flags.timeline && !flags.json) throw UserError("--timeline goes with --json; --html FILE draws the same");
   PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
   std::string program_text;
   if (flags.dump_after) {
@@ -99,7 +100,7 @@ void run_plan(const Flags& flags) {
   const std::vector<report::KernelUse> kernels =
       flags.kernels ? report::kernels_of(plan.program, backend) : std::vector<report::KernelUse>{};
   if (flags.json) {
-    nlohmann::ordered_json json = report::plan_json(plan, settings);
+    nlohmann::ordered_json json = flags.timeline ? report::report_json(plan, settings) : report::plan_json(plan, settings);
     if (flags.kernels) json["kernels"] = report::kernels_json(kernels);
     return write_json(json);
   }

@@ -57,6 +57,7 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
   add_program_flags(app, flags, "");
   app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
   add_json_flag(app, flags);
+  app.add_flag("--timeline", flags.timeline, "with --json: also every node, and where and how long every value lives");
   add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
   add_compiler_flags(app, flags);
 }

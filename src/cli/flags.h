@@ -66,6 +66,8 @@ struct Flags {
   std::optional<std::string> dump_after;
   bool json = false;
   bool kernels = false;
+  bool timeline = false;
+  std::optional<std::string> html;
 };
 
 void add_plan_flags(CLI::App& app, Flags& flags);

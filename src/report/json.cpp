@@ -3,6 +3,7 @@
 #include "report/flops.h"
 #include "report/layers.h"
 #include "report/moments.h"
+#include "report/timeline.h"
 
 namespace snug::report {
 
@@ -118,6 +119,12 @@ Json profile_json(const Plan& plan, const Settings& settings) {
   result["layers"] = layers_json(plan, peak_moment(plan));
   result["moments"] = moments_json(plan);
   result["ops"] = ops_json(flops_of_step(plan.program));
+  return result;
+}
+
+Json report_json(const Plan& plan, const Settings& settings) {
+  Json result = plan_json(plan, settings);
+  result["timeline"] = timeline_json(plan);
   return result;
 }
 

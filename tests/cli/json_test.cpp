@@ -119,6 +119,13 @@ TEST(Json, KernelsAreListedWhenAskedFor) {
   }
 }
 
+TEST(Json, TheTimelineIsThereWhenAskedFor) {
+  const Json json = json_of({"plan", "small-cnn", "--batch", "8", "--json", "--timeline"});
+  expect_published_fields(json);
+  EXPECT_EQ(json.at("timeline").at("sections").at(0).at("section"), "micro");
+  EXPECT_FALSE(json_of({"plan", "small-cnn", "--batch", "8", "--json"}).contains("timeline"));
+}
+
 TEST(Json, FrozenParametersTakeNoGradientAndNoMomentum) {
   const Json json = json_of({"plan", "small-cnn", "--batch", "8", "--freeze", "conv", "--freeze", "bn", "--json"});
   EXPECT_EQ(json.at("trainable_parameters"), 650);

@@ -14,7 +14,7 @@ namespace snug::report {
 namespace {
 
 std::string golden(const std::string& name) {
-  std::ifstream file(std::string(SNUG_TEST_SOURCE_DIR) + "/report/golden/" + name);
+  std::ifstream file(SNUG_TEST_SOURCE_DIR "/report/golden/" + name);
   if (!file) throw std::runtime_error("no golden text " + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
