@@ -9,9 +9,12 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "plan/fit.h"
+#include "plan/ladder.h"
 #include "report/json.h"
 #include "report/kernels.h"
+#include "report/page.h"
 #include "report/text.h"
+#include "train/file_io.h"
 
 namespace snug::cli {
 
@@ -22,6 +25,7 @@ struct Planned {
   Plan plan;
   Backend backend;
   report::Settings settings;
+  std::vector<Rung> ladder;  // where the report is asked for
 };
 
 int asked_threads(const Flags& flags) {
@@ -50,18 +54,19 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
     frontend::freeze(graph, flags.frozen);
     return graph;
   };
-  Fit found = fit({.model = model,
-                   .options = {.batch = batch, .checkpoint = checkpoint, .passes = passes},
-                   .budget = budget,
-                   .microbatch = microbatch,
-                   .min_microbatch = min_microbatch},
-                  backend);
+  const CompileOptions compile_options{.batch = batch, .checkpoint = checkpoint, .passes = passes};
+  Fit found = fit(
+      {.model = model, .options = compile_options, .budget = budget, .microbatch = microbatch, .min_microbatch = min_microbatch},
+      backend);
   report::Settings settings{.precision = precision,
                             .checkpoint = to_string(checkpoint),
                             .budget = budget,
                             .backend = std::string(backend.name),
                             .threads = threads};
-  return {.plan = std::move(found.plan), .backend = std::move(backend), .settings = std::move(settings)};
+  std::vector<Rung> ladder;
+  if (flags.html || flags.timeline) ladder = find_ladder(model, compile_options, found.plan, backend);
+  return {
+      .plan = std::move(found.plan), .backend = std::move(backend), .settings = std::move(settings), .ladder = std::move(ladder)};
 }
 
 void write_json(const nlohmann::ordered_json& json) { write_out(json.dump() + "\n"); }
@@ -84,8 +89,10 @@ Examples examples_of(const Flags& flags) {
 }
 
 void run_plan(const Flags& flags) {
-  if (flags.dump_after && (flags.json || flags.kernels)) {
-    throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json ? "--json" : "--kernels");
+  if (flags.dump_after && (flags.json || flags.kernels || flags.html)) {
+    throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json      ? "--json"
+                                                                                       : flags.kernels ? "--kernels"
+                                                                                                       : "--html");
   }
   if (flags.timeline && !flags.json) throw UserError("--timeline goes with --json; --html FILE draws the same");
   PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
@@ -94,18 +101,26 @@ void run_plan(const Flags& flags) {
     passes.dump_after = *flags.dump_after;
     passes.dump = [&](std::string_view /*pass*/, const std::string& text) { program_text = text; };
   }
-  const auto [plan, backend, settings] = make_plan(flags, passes);
+  const auto [plan, backend, settings, ladder] = make_plan(flags, passes);
   if (flags.dump_after) return write_out(program_text);
 
+  // The page is drawn from what --json --timeline prints.
+  nlohmann::ordered_json json;
+  if (flags.timeline || flags.html) {
+    json = report::report_json(plan, settings);
+    json["ladder"] = report::ladder_json(ladder);
+    if (flags.html) train::write_text_file(*flags.html, report::page(json));
+  }
   const std::vector<report::KernelUse> kernels =
       flags.kernels ? report::kernels_of(plan.program, backend) : std::vector<report::KernelUse>{};
   if (flags.json) {
-    nlohmann::ordered_json json = flags.timeline ? report::report_json(plan, settings) : report::plan_json(plan, settings);
+    if (!flags.timeline) json = report::plan_json(plan, settings);
     if (flags.kernels) json["kernels"] = report::kernels_json(kernels);
     return write_json(json);
   }
   std::string text = report::plan_text(plan, settings);
   if (flags.kernels) text += "\n" + report::kernels_text(kernels);
+  if (flags.html) text += fmt::format("\n{}: the memory report; open it in a browser\n", *flags.html);
   write_out(text);
 }
 
@@ -113,7 +128,8 @@ void run_profile(const Flags& flags) {
   if (flags.accounting == "paper") return run_paper_profile(flags);
   if (flags.accounting != "real") throw_user_error("--accounting takes real or paper, not '{}'", flags.accounting);
   if (flags.nonzero) throw_user_error("--nonzero goes with --accounting paper; weights are trained dense so far");
-  const auto [plan, backend, settings] = make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
+  const auto [plan, backend, settings, ladder] =
+      make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
   if (flags.json) return write_json(report::profile_json(plan, settings));
   write_out(report::profile_text(plan, settings));
 }

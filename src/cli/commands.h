@@ -20,6 +20,7 @@ void run_paper_profile(const Flags& flags);  // run_profile with --accounting pa
 void run_train(const Flags& flags);
 void run_eval(const Flags& flags);
 void run_export(const Flags& flags);
+void run_report(const Flags& flags);
 void run_data(const Flags& flags);
 
 }  // namespace snug::cli

@@ -58,6 +58,7 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
   app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
   add_json_flag(app, flags);
   app.add_flag("--timeline", flags.timeline, "with --json: also every node, and where and how long every value lives");
+  add(app, "--html", flags.html, "FILE", "also write the memory report: one page with every value, for a browser");
   add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
   add_compiler_flags(app, flags);
 }
@@ -111,6 +112,13 @@ void add_export_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
   add(app, "--to", flags.to, "FILE", "where the weights go, a safetensors file with PyTorch's names");
   add_json_flag(app, flags);
+}
+
+void add_report_flags(CLI::App& app, Flags& flags) {
+  add(app, "RUN", flags.folder, "", "the folder of a run, as 'snug train --out' made it; it may still be training");
+  add(app, "--html", flags.html, "FILE", "where the page goes (default: RUN/report.html)");
+  app.add_flag("--json", flags.json,
+               "print what the page is drawn from as one JSON object, and write no page unless --html is given");
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {

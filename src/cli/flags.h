@@ -75,6 +75,7 @@ void add_profile_flags(CLI::App& app, Flags& flags);
 void add_train_flags(CLI::App& app, Flags& flags);
 void add_eval_flags(CLI::App& app, Flags& flags);
 void add_export_flags(CLI::App& app, Flags& flags);
+void add_report_flags(CLI::App& app, Flags& flags);
 void add_data_flags(CLI::App& app, Flags& flags);
 
 // The whole number that a flag was given; UserError naming the flag when it is none or out of range.

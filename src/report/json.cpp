@@ -128,6 +128,15 @@ Json report_json(const Plan& plan, const Settings& settings) {
   return result;
 }
 
+Json ladder_json(std::span<const Rung> rungs) {
+  Json result = Json::array();
+  for (const Rung& rung : rungs) {
+    result.push_back(
+        {{"method", rung.method}, {"planned_peak_bytes", rung.planned_peak_bytes.count()}, {"seconds", rung.seconds}});
+  }
+  return result;
+}
+
 Json kernels_json(std::span<const KernelUse> kernels) {
   Json result = Json::array();
   for (const KernelUse& use : kernels) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan/ladder.h"
 #include "plan/plan.h"
 #include "report/kernels.h"
 #include "report/settings.h"
@@ -20,6 +21,8 @@ nlohmann::ordered_json profile_json(const Plan& plan, const Settings& settings);
 
 // plan_json and `timeline` (timeline.h): everything that the page draws of a plan.
 nlohmann::ordered_json report_json(const Plan& plan, const Settings& settings);
+
+nlohmann::ordered_json ladder_json(std::span<const Rung> rungs);
 
 nlohmann::ordered_json kernels_json(std::span<const KernelUse> kernels);
 

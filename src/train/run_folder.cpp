@@ -18,9 +18,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kRecipe = "recipe.toml";
-constexpr const char* kPlan = "plan.txt";
-constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kLog = "log.txt";
 constexpr const char* kSnapshots = "snapshots";
 
@@ -44,7 +41,7 @@ FileHandle take_lock(const fs::path& folder) {
 }
 
 bool holds_run(const fs::path& folder) {
-  return fs::exists(folder / kRecipe) || fs::exists(folder / kMetrics) || fs::exists(folder / kSnapshots);
+  return fs::exists(folder / kRecipeFile) || fs::exists(folder / kMetricsFile) || fs::exists(folder / kSnapshots);
 }
 
 // What a killed process left half written.
@@ -86,7 +83,7 @@ std::string to_json(const MetricsLine& line) {
 }
 
 RunFolder::RunFolder(fs::path path, FileHandle lock)
-    : path_(std::move(path)), lock_(std::move(lock)), metrics_(path_ / kMetrics), log_(path_ / kLog) {
+    : path_(std::move(path)), lock_(std::move(lock)), metrics_(path_ / kMetricsFile), log_(path_ / kLog) {
   make_folder(path_ / kSnapshots);
 }
 
@@ -95,25 +92,25 @@ RunFolder RunFolder::create(const fs::path& path, const Recipe& recipe) {
   make_folder(path);
   FileHandle lock = take_lock(path);
   if (holds_run(path)) throw_user_error("folder '{}' holds a run already; resume it, or choose another folder", path.string());
-  write_text_file(path / kRecipe, text);
+  write_text_file(path / kRecipeFile, text);
   return {path, std::move(lock)};
 }
 
 RunFolder RunFolder::resume(const fs::path& path) {
-  if (!fs::exists(path / kRecipe)) throw_user_error("folder '{}' holds no run to resume", path.string());
+  if (!fs::exists(path / kRecipeFile)) throw_user_error("folder '{}' holds no run to resume", path.string());
   FileHandle lock = take_lock(path);
   remove_temporaries(path);
   remove_temporaries(path / kSnapshots);
   return {path, std::move(lock)};
 }
 
-Recipe RunFolder::recipe() const { return read_recipe(path_ / kRecipe); }
+Recipe RunFolder::recipe() const { return read_recipe(path_ / kRecipeFile); }
 
-void RunFolder::write_plan(const Plan& plan) { write_text_file(path_ / kPlan, print_plan(plan)); }
+void RunFolder::write_plan(const Plan& plan) { write_text_file(path_ / kPlanFile, print_plan(plan)); }
 
 void RunFolder::rewind(std::uint64_t step) {
-  std::ifstream lines(path_ / kMetrics);
-  AtomicFile kept(path_ / kMetrics);
+  std::ifstream lines(path_ / kMetricsFile);
+  AtomicFile kept(path_ / kMetricsFile);
   for (std::string line; std::getline(lines, line);) {
     const auto line_step = step_of_line(line);
     if (!line_step || *line_step > step) continue;
@@ -121,7 +118,7 @@ void RunFolder::rewind(std::uint64_t step) {
     kept.write(std::as_bytes(std::span(line)));
   }
   kept.commit();
-  metrics_ = AppendFile(path_ / kMetrics);  // the old one went with the rename
+  metrics_ = AppendFile(path_ / kMetricsFile);  // the old one went with the rename
   set_later_snapshots_aside(path_, step);
 }
 

@@ -20,6 +20,10 @@
 
 namespace snug::train {
 
+inline constexpr const char* kRecipeFile = "recipe.toml";
+inline constexpr const char* kPlanFile = "plan.txt";
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
+
 // One line of metrics.jsonl.
 struct MetricsLine {
   std::uint64_t step = 0;

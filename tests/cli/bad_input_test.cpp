@@ -35,11 +35,14 @@ TEST_P(BadInputs, GetOneSentenceAndExitCodeTwo) {
 INSTANTIATE_TEST_SUITE_P(
     Commands, BadInputs,
     testing::Values(
-        BadInput{"", "no command is given; the commands are train, plan, profile, eval, export and data (see 'snug --help')"},
+        BadInput{"",
+                 "no command is given; the commands are train, plan, profile, eval, export, report and data (see 'snug --help')"},
         BadInput{"trian",
-                 "there is no command 'trian'; the commands are train, plan, profile, eval, export and data (see 'snug --help')"},
+                 "there is no command 'trian'; the commands are train, plan, profile, eval, export, report and data (see 'snug "
+                 "--help')"},
         BadInput{"help",
-                 "there is no command 'help'; the commands are train, plan, profile, eval, export and data (see 'snug --help')"},
+                 "there is no command 'help'; the commands are train, plan, profile, eval, export, report and data (see 'snug "
+                 "--help')"},
         BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
         BadInput{"--bogus plan wrn-28-2 --batch 4", "there is no flag '--bogus' (see 'snug --help')"}));
 
@@ -57,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan wrn-28-2 --batch", "--batch needs a value"}, BadInput{"plan wrn-28-2 --batch=", "--batch needs a value"},
         BadInput{"plan wrn-28-2 --batch 4 --freeze", "--freeze needs a value"},
         BadInput{"plan wrn-28-2 --batch 4 --json=maybe",
-                 "--json, --kernels, --resume and --best take no value; write them alone"},
+                 "--json, --timeline, --kernels, --resume and --best take no value; write them alone"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --json",
                  "--dump-after prints the program and nothing else; leave out --json"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --kernels",

@@ -1,0 +1,27 @@
+// The memory report: one HTML page that needs nothing but itself. It draws what its data has:
+//
+//   the fields of plan_json    figures at its head
+//   timeline                   memory over the step, the arena as a map, where the bytes go (timeline.h)
+//   ladder                     [{"method", "planned_peak_bytes", "seconds"}], plain plan first
+//   frontier                   [{"planned_peak_bytes", "seconds", "microbatch", "checkpoint", "workspace_limit_bytes",
+//                               "measured_seconds", "measured_peak_bytes"}], the last three where there are such
+//   training                   training_json
+//   run, data                  texts for its head
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+namespace snug::report {
+
+// Text in `report` stays text, whatever it looks like.
+std::string page(nlohmann::ordered_json report);
+
+// A run's metrics (JSON objects, one a line) as columns over its steps, null where a line lacks a figure:
+//   {"columns": {"step": [...], "loss": [...]}, "one_line_in": 1, "damaged_lines": 0}
+// Of long runs only each `one_line_in`-th line stays, so that about `most_lines` do; lines with a test stay all.
+nlohmann::ordered_json training_json(std::string_view metrics, std::size_t most_lines = 4000);
+
+}  // namespace snug::report

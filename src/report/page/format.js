@@ -1,0 +1,41 @@
+// Numbers as people read them; bytes as the command prints them.
+
+function formatBytes(count) {
+  const size = Math.abs(count);
+  if (size < 1e3) return count + ' B';
+  if (size < 1e6) return (count / 1e3).toFixed(2) + ' KB';
+  if (size < 1e9) return (count / 1e6).toFixed(2) + ' MB';
+  return (count / 1e9).toFixed(2) + ' GB';
+}
+
+function formatCount(count) {
+  return count.toLocaleString('en-US');
+}
+
+function formatFlops(count) {
+  const units = ['', ' K', ' M', ' G', ' T', ' P', ' E'];
+  let unit = 0;
+  while (count >= 999.995 && unit + 1 < units.length) {
+    count /= 1000;
+    ++unit;
+  }
+  return unit === 0 ? String(count) : count.toFixed(2) + units[unit];
+}
+
+function formatSeconds(seconds) {
+  if (seconds >= 100) return seconds.toFixed(0) + ' s';
+  if (seconds >= 1) return seconds.toFixed(2) + ' s';
+  if (seconds >= 1e-3) return (seconds * 1e3).toPrecision(3) + ' ms';
+  return (seconds * 1e6).toPrecision(3) + ' µs';
+}
+
+function formatNumber(value) {
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e15) return formatCount(value);
+  if (size >= 1e5 || size < 1e-4) return value.toExponential(2);
+  return String(Number(value.toPrecision(4)));
+}
+
+function formatPercent(share) {
+  return (100 * share).toFixed(share < 0.1 ? 1 : 0) + '%';
+}

@@ -1,0 +1,85 @@
+// The memory report: a page from a plan, and from a run's folder.
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "run_snug.h"
+#include "support/temporary_folder.h"
+
+namespace snug::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The data that a page carries, but for its version.
+Json data_of(const std::filesystem::path& path) {
+  const std::string html = text_of(path);
+  const std::string begin = R"(<script type="application/json" id="data">)";
+  const auto from = html.find(begin) + begin.size();
+  Json json = Json::parse(html.substr(from, html.find("</script>", from) - from));
+  json.erase("version");
+  return json;
+}
+
+// Times differ from call to call.
+Json without_times(Json json) {
+  json.erase("plan_seconds");
+  json.erase("passes");
+  return json;
+}
+
+TEST(Report, ThePageIsDrawnFromWhatJsonPrints) {
+  const support::TemporaryFolder folder;
+  const std::string page = (folder.path() / "plan.html").string();
+  const std::vector<std::string> plan{"plan", "small-cnn", "--batch", "20", "--microbatch", "10", "--budget", "9MB"};
+  std::vector<std::string> drawn = plan;
+  drawn.insert(drawn.end(), {"--html", page});
+  std::vector<std::string> printed = plan;
+  printed.insert(printed.end(), {"--json", "--timeline"});
+  const Ended ended = run_snug(drawn);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_NE(ended.out.find(page + ": the memory report"), std::string::npos) << ended.out;
+  EXPECT_EQ(without_times(data_of(page)), without_times(Json::parse(run_snug(printed).out)));
+  EXPECT_EQ(data_of(page).at("ladder").back().at("method"), "microbatches of 10");
+}
+
+TEST(Report, ARunsPageHasItsPlanAndItsTraining) {
+  const support::TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  const Ended trained = run_snug({"train", "small-cnn", "--batch", "20", "--steps", "3", "--out", run});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Ended ended = run_snug({"report", run});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const Json json = data_of(run + "/report.html");
+  EXPECT_EQ(json.at("model"), "small-cnn");
+  EXPECT_EQ(json.at("run"), run);
+  EXPECT_EQ(json.at("timeline").at("sections").at(0).at("section"), "micro");
+  EXPECT_EQ(json.at("training").at("columns").at("step").back(), 3);
+  EXPECT_TRUE(json.at("training").at("columns").contains("loss"));
+  EXPECT_EQ(without_times(Json::parse(run_snug({"report", run, "--json"}).out)), without_times(json));
+}
+
+TEST(Report, WhatIsNotThereIsRefusedInASentence) {
+  const support::TemporaryFolder folder;
+  const Ended no_run = run_snug({"report", folder.path().string()});
+  EXPECT_EQ(no_run.exit_code, 2);
+  EXPECT_NE(no_run.err.find("holds no run"), std::string::npos) << no_run.err;
+  const Ended no_folder = run_snug({"plan", "small-cnn", "--batch", "8", "--html", (folder.path() / "no" / "x.html").string()});
+  EXPECT_EQ(no_folder.exit_code, 2);
+  EXPECT_EQ(run_snug({"report"}).exit_code, 2);
+  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--timeline"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace snug::cli
