@@ -2,12 +2,14 @@
 # Installs the Debian packages that are missing; does nothing when all are there.
 # usage: scripts/setup.sh build    what building needs
 #        scripts/setup.sh check    and what formatting, linting and testing need
+#        scripts/setup.sh browser  and what looking at the memory report's page needs
 set -euo pipefail
 
 packages=(cmake g++ git libbenchmark-dev libcli11-dev libdnnl-dev libfmt-dev libgtest-dev libhwy-dev libjpeg62-turbo-dev
   libpng-dev libtomlplusplus-dev ninja-build nlohmann-json3-dev python3)
 # libomp-dev: clang-tidy reads the OpenMP sources with clang's own omp.h.
 if [[ ${1:-build} == check ]]; then packages+=(clang-format clang-tidy libomp-dev); fi
+if [[ ${1:-build} == browser ]]; then packages+=(chromium fonts-dejavu-core nodejs); fi
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: not a Debian system; if the build stops, install your system's counterparts of: ${packages[*]}" >&2
