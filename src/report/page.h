@@ -3,8 +3,9 @@
 //   the fields of plan_json    figures at its head
 //   timeline                   memory over the step, the arena as a map, where the bytes go (timeline.h)
 //   ladder                     [{"method", "planned_peak_bytes", "seconds"}], plain plan first
-//   frontier                   [{"planned_peak_bytes", "seconds", "microbatch", "checkpoint", "workspace_limit_bytes",
-//                               "measured_seconds", "measured_peak_bytes"}], the last three where there are such
+//   frontier                   [{"planned_peak_bytes", "seconds", "microbatch", "checkpoint", "workspace_limit_bytes"}], the
+//                              last where there is one
+//   points, plain, steps       what a sweep trained, as `snug sweep --json` has it
 //   training                   training_json
 //   run, data                  texts for its head
 #pragma once

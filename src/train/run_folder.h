@@ -32,7 +32,8 @@ struct MetricsLine {
   std::optional<double> accuracy;  // share of them, 0 to 1
   std::optional<double> learning_rate;
   std::optional<double> images_per_second;
-  std::optional<std::int64_t> measured_peak_bytes;
+  std::optional<std::int64_t> resident_bytes;       // of the process now, as the operating system counts
+  std::optional<std::int64_t> measured_peak_bytes;  // of the arena
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
 };

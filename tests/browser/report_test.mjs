@@ -234,7 +234,7 @@ test('a run: its training is drawn from its metrics', async () => {
   const lines = readFileSync(join(run, 'metrics.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
   await onPage(join(run, 'report.html'), async (page) => {
     const charts = await page.evaluate(() => [...document.querySelectorAll('#training .chart')].map((chart) => chart.dataset.keys));
-    for (const keys of ['loss test_loss', 'accuracy test_accuracy', 'learning_rate', 'images_per_second']) assert.ok(charts.includes(keys), `${charts}`);
+    for (const keys of ['loss test_loss', 'accuracy test_accuracy', 'learning_rate', 'images_per_second', 'measured_peak_bytes resident_bytes']) assert.ok(charts.includes(keys), `${charts}`);
     for (const keys of charts) {
       const box = await page.boxOf(`.chart[data-keys="${keys}"]`);
       for (const share of [0.3, 0.6, 0.9]) {
@@ -250,21 +250,46 @@ test('a run: its training is drawn from its metrics', async () => {
   });
 });
 
-test('the frontier is drawn, with the budget, this plan and what was measured', async () => {
+test('the frontier is drawn, with the budget and this plan', async () => {
   const from = join(folder, 'model1.html');
   const data = dataOf(from);
   const planned = data.planned_peak_bytes;
   data.frontier = [
     {planned_peak_bytes: planned, seconds: 0.9, microbatch: 10, checkpoint: 'residual-2*'},
-    {planned_peak_bytes: 2 * planned, seconds: 0.8, microbatch: 10, checkpoint: 'none', measured_seconds: 0.85, measured_peak_bytes: 2 * planned},
+    {planned_peak_bytes: 2 * planned, seconds: 0.8, microbatch: 10, checkpoint: 'none'},
     {planned_peak_bytes: 16 * planned, seconds: 0.5, microbatch: 100, checkpoint: 'none'},
   ];
   await onPage(withData(from, join(folder, 'frontier.html'), data), async (page) => {
-    for (const colour of ['model', 'activation', 'accent', 'budget']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
+    for (const colour of ['model', 'accent', 'budget']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
     await page.evaluate(() => document.querySelector('#frontier-chart').focus());
     await page.press('End');
     const text = await page.evaluate(() => document.querySelector('#frontier-selected').textContent);
     assert.ok(text.includes('500 ms') && text.includes('microbatches of 100'), text);
+  });
+});
+
+test('a sweep is drawn from what it measured', async () => {
+  const plan = (planned, seconds, more) => ({
+    planned_peak_bytes: planned, measured_peak_bytes: planned, peak_resident_bytes: planned + 3e7, process_overhead_bytes: 3e7, microbatch: 10,
+    checkpoint: 'log', predicted_step_seconds: seconds * 0.95, step_seconds: seconds, images_per_second: 100 / seconds, overhead: 0.1,
+    prediction_error: -0.05, ...more,
+  });
+  const data = {
+    model: 'wrn-28-2', batch: 100, precision: 'fp32', device: 'cpu', threads: 2, data: 'random', steps: 5, plain_peak_bytes: 4e8,
+    plain: plan(4e8, 0.8, {microbatch: 100, checkpoint: 'none'}),
+    points: [{budget_bytes: 2e8, ...plan(1.9e8, 0.85), same_plan_as: null}, {budget_bytes: 1.95e8, ...plan(1.9e8, 0.85), same_plan_as: 0},
+             {budget_bytes: 3e7, ...plan(2.9e7, 1.1), same_plan_as: null}],
+  };
+  await onPage(withData(join(folder, 'model0.html'), join(folder, 'sweep.html'), data), async (page) => {
+    const sections = await page.evaluate(() => [...document.querySelectorAll('section')].filter((each) => !each.hidden).map((each) => each.id));
+    assert.deepEqual(sections, ['frontier']);
+    for (const colour of ['activation', 'workspace']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
+    const rows = await page.evaluate(() => [...document.querySelectorAll('#sweep-table tbody tr')].map((row) => row.cells[0].textContent));
+    assert.deepEqual(rows, ['plain', '200.00 MB', '195.00 MB', '30.00 MB']);
+    await page.evaluate(() => document.querySelector('#frontier-chart').focus());
+    await page.press('End');
+    const text = await page.evaluate(() => document.querySelector('#frontier-selected').textContent);
+    assert.ok(text.startsWith('plain training: 400.00 MB, 800 ms'), text);
   });
 });
 
@@ -317,11 +342,11 @@ test('names that look like HTML are shown as text', async () => {
 test('dark and on a phone: nothing is wider than the screen', async () => {
   const backgrounds = [];
   for (const dark of [false, true]) {
-    for (const file of ['model1.html', join('run', 'report.html'), 'frontier.html']) {
+    for (const file of ['model1.html', join('run', 'report.html'), 'frontier.html', 'sweep.html']) {
       await onPage(join(folder, file), async (page) => {
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 390);
         backgrounds.push(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));
-        assert.ok(await pixelsOf(page, '#memory-chart', 'activation') > 100);
+        if (file !== 'sweep.html') assert.ok(await pixelsOf(page, '#memory-chart', 'activation') > 100);
       }, {width: 390, height: 844, phone: true, dark});
     }
   }

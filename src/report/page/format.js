@@ -37,5 +37,12 @@ function formatNumber(value) {
 }
 
 function formatPercent(share) {
-  return (100 * share).toFixed(share < 0.1 ? 1 : 0) + '%';
+  return (100 * share).toFixed(share < 0.1 || (share > 0.99 && share < 1) ? 1 : 0) + '%';
+}
+
+// A strategy as the command names it, its limit readable: optimal:6700000 is "optimal within 6.70 MB".
+function formatCheckpoint(strategy) {
+  const limited = /^(\w+):(\d+)$/.exec(strategy);
+  if (strategy === 'none') return 'nothing recomputed';
+  return 'checkpointing ' + (limited ? `${limited[1]} within ${formatBytes(Number(limited[2]))}` : strategy);
 }

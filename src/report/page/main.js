@@ -7,10 +7,10 @@ function showHead(report) {
   const parts = [];
   if (report.batch) parts.push(`batch ${formatCount(report.batch)}`);
   if (report.microbatch && report.microbatch !== report.batch) parts.push(`in microbatches of ${formatCount(report.microbatch)}`);
-  if (report.checkpoint) parts.push(report.checkpoint === 'none' ? 'nothing recomputed' : `checkpointing ${report.checkpoint}`);
+  if (report.checkpoint) parts.push(formatCheckpoint(report.checkpoint));
   if (report.precision) parts.push(report.precision);
   if (report.threads) parts.push(`${report.threads} thread${report.threads === 1 ? '' : 's'}`);
-  if (report.data) parts.push(`on ${report.data}`);
+  if (report.data) parts.push(report.data === 'random' ? 'random images' : `on ${report.data}`);
   if (report.run) parts.push(report.run);
   byId('subtitle').textContent = parts.join(', ');
 
@@ -32,6 +32,11 @@ function showHead(report) {
     const image = report.flops.per_image;
     card('FLOPs an image', formatFlops(image.forward + image.backward + image.recompute),
          report.flops.recompute > 0 ? `${report.flops_ratio.toFixed(2)} times those without recomputing` : 'nothing computed twice');
+  }
+  if (report.points && report.points.length > 0) {
+    const least = Math.min(...report.points.map((point) => point.planned_peak_bytes));
+    card('Plain training', formatBytes(report.plain_peak_bytes));
+    card('Smallest trained', formatBytes(least), `${(report.plain_peak_bytes / least).toFixed(1)} times less`);
   }
   byId('summary').replaceChildren(...cards);
   byId('footer').textContent = `Made by snug${report.version ? ' ' + report.version : ''}. This page loads nothing and sends nothing.`;
@@ -75,7 +80,7 @@ function main() {
     showWhere(report, timeline);
   }
   if (report.ladder && report.ladder.length > 1) showLadder(report.ladder);
-  if (report.frontier && report.frontier.length > 0) showFrontier(report);
+  showFrontier(report);
   if (report.training) showTraining(report.training);
   // When everything is drawn for the first time.
   requestAnimationFrame(() => requestAnimationFrame(() => {

@@ -15,7 +15,8 @@ class MemoryChart {
   // The budget is in sight unless it would press the curve flat.
   get top() {
     const {planned_peak_bytes: planned, budget_bytes: budget} = this.report;
-    return (budget && budget < 2.5 * planned ? Math.max(budget, planned) : planned) * 1.08;
+    const highest = budget && budget - this.bottom < 2.5 * (planned - this.bottom) ? Math.max(budget, planned) : planned;
+    return this.bottom + (highest - this.bottom) * 1.08;
   }
 
   get bottom() {
