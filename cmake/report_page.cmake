@@ -26,18 +26,23 @@ endfunction()
 
 file(READ ${page_dir}/page.html page)
 file(READ ${page_dir}/style.css page_style)
+# Compilers need not take a literal of more than 65,536 characters: a new one begins with every script.
+set(next_piece ")snug_page\",\n    R\"snug_page(")
 set(page_script "'use strict';\n(() => {\n")
+set(page_script_pieces "${page_script}")
 foreach(script IN LISTS page_scripts)
   file(READ ${page_dir}/${script}.js text)
   string(APPEND page_script "${text}")
+  string(APPEND page_script_pieces "${next_piece}${text}")
 endforeach()
 string(APPEND page_script "})();\n")
+string(APPEND page_script_pieces "})();\n")
 snug_csp_hash(script_hash "${page_script}")
 snug_csp_hash(style_hash "${page_style}")
 string(REPLACE "@SCRIPT_HASH@" "${script_hash}" page "${page}")
 string(REPLACE "@STYLE_HASH@" "${style_hash}" page "${page}")
 string(REPLACE "@STYLE@" "${page_style}" page "${page}")
-string(REPLACE "@SCRIPT@" "${page_script}" page "${page}")
+string(REPLACE "@SCRIPT@" "${page_script_pieces}" page "${page}")
 string(FIND "${page}" "@DATA@" data_at)
 math(EXPR after_data "${data_at} + 6")
 string(SUBSTRING "${page}" 0 ${data_at} page_before)
@@ -50,7 +55,10 @@ file(WRITE ${page_source}.new "// Made by cmake/report_page.cmake from src/repor
 namespace snug::report {
 
 const std::string_view kPageBeforeData = R\"snug_page(${page_before})snug_page\";
-const std::string_view kPageAfterData = R\"snug_page(${page_after})snug_page\";
+
+static constexpr std::string_view kPieces[] = {
+    R\"snug_page(${page_after})snug_page\"};
+const std::span<const std::string_view> kPageAfterData = kPieces;
 
 }  // namespace snug::report
 ")

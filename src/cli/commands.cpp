@@ -1,6 +1,8 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
@@ -14,6 +16,7 @@
 #include "report/kernels.h"
 #include "report/page.h"
 #include "report/text.h"
+#include "report/torch_snapshot.h"
 #include "train/file_io.h"
 
 namespace snug::cli {
@@ -89,10 +92,14 @@ Examples examples_of(const Flags& flags) {
 }
 
 void run_plan(const Flags& flags) {
-  if (flags.dump_after && (flags.json || flags.kernels || flags.html)) {
-    throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json      ? "--json"
-                                                                                       : flags.kernels ? "--kernels"
-                                                                                                       : "--html");
+  if (flags.dump_after) {
+    const std::array<std::pair<bool, std::string_view>, 4> others{{{flags.json, "--json"},
+                                                                   {flags.kernels, "--kernels"},
+                                                                   {flags.html.has_value(), "--html"},
+                                                                   {flags.torch_snapshot.has_value(), "--torch-snapshot"}}};
+    for (const auto& [given, name] : others) {
+      if (given) throw_user_error("--dump-after prints the program and nothing else; leave out {}", name);
+    }
   }
   if (flags.timeline && !flags.json) throw UserError("--timeline goes with --json; --html FILE draws the same");
   PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
@@ -104,6 +111,7 @@ void run_plan(const Flags& flags) {
   const auto [plan, backend, settings, ladder] = make_plan(flags, passes);
   if (flags.dump_after) return write_out(program_text);
 
+  if (flags.torch_snapshot) train::write_text_file(*flags.torch_snapshot, report::torch_snapshot(plan));
   // The page is drawn from what --json --timeline prints.
   nlohmann::ordered_json json;
   if (flags.timeline || flags.html) {

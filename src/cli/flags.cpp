@@ -59,6 +59,7 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
   add_json_flag(app, flags);
   app.add_flag("--timeline", flags.timeline, "with --json: also every node, and where and how long every value lives");
   add(app, "--html", flags.html, "FILE", "also write the memory report: one page with every value, for a browser");
+  add(app, "--torch-snapshot", flags.torch_snapshot, "FILE", "also write a memory snapshot for PyTorch's viewer (memory_viz)");
   add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
   add_compiler_flags(app, flags);
 }

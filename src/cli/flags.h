@@ -68,6 +68,7 @@ struct Flags {
   bool kernels = false;
   bool timeline = false;
   std::optional<std::string> html;
+  std::optional<std::string> torch_snapshot;
 };
 
 void add_plan_flags(CLI::App& app, Flags& flags);

@@ -12,7 +12,6 @@ std::string page(Json report) {
   // A name may come from anywhere, in any encoding: what is no UTF-8 is replaced, not refused.
   const std::string json = report.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string result(kPageBeforeData);
-  result.reserve(kPageBeforeData.size() + json.size() + kPageAfterData.size());
   for (const char c : json) {
     // The data stands in a script element, which "</script" or "<!--" would end or change; in JSON's strings, the only place
     // where it can occur, "<" may be written thus.
@@ -22,7 +21,7 @@ std::string page(Json report) {
       result += c;
     }
   }
-  result += kPageAfterData;
+  for (const std::string_view piece : kPageAfterData) result += piece;
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -68,6 +69,45 @@ TEST(Report, ARunsPageHasItsPlanAndItsTraining) {
   EXPECT_EQ(json.at("training").at("columns").at("step").back(), 3);
   EXPECT_TRUE(json.at("training").at("columns").contains("loss"));
   EXPECT_EQ(without_times(Json::parse(run_snug({"report", run, "--json"}).out)), without_times(json));
+}
+
+// Python's own pickle reads it back; replayed, it comes to the bytes that the plan says, and nothing overlaps.
+TEST(Report, ATorchSnapshotReplaysToThePlan) {
+  const support::TemporaryFolder folder;
+  const std::string file = (folder.path() / "plan.pickle").string();
+  const Ended planned =
+      run_snug({"plan", "small-cnn", "--batch", "20", "--microbatch", "10", "--json", "--torch-snapshot", file});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const Json json = Json::parse(planned.out);
+  const std::string script = (folder.path() / "replay.py").string();
+  std::ofstream(script) << R"(
+import pickle, sys
+snapshot = pickle.load(open(sys.argv[1], "rb"))
+segment, = snapshot["segments"]
+assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
+trace, = snapshot["device_traces"]
+live, most = {}, 0
+for event in trace:
+    begin, end = event["addr"], event["addr"] + event["size"]
+    assert 0 <= begin and end <= segment["total_size"]
+    if event["action"] == "alloc":
+        assert all(end <= a or a + size <= begin for a, size in live.items() if size), event
+        assert event["frames"][0]["filename"], event
+        live[begin] = event["size"]
+        most = max(most, sum(live.values()))
+    else:
+        assert live.pop(begin) == event["size"], event
+active = [block for block in segment["blocks"] if block["state"] == "active_allocated"]
+assert sum(live.values()) == sum(block["size"] for block in active)
+print(segment["total_size"], most)
+)";
+  FILE* pipe = popen(fmt::format("python3 '{}' '{}' 2>&1", script, file).c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string said;
+  for (int c = 0; (c = std::fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+  EXPECT_EQ(pclose(pipe), 0) << said;
+  const std::int64_t planned_peak = json.at("planned_peak_bytes").get<std::int64_t>();
+  EXPECT_EQ(said, fmt::format("{} {}\n", planned_peak, planned_peak - json.at("gap_bytes").get<std::int64_t>()));
 }
 
 TEST(Report, WhatIsNotThereIsRefusedInASentence) {
