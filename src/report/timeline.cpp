@@ -117,13 +117,16 @@ std::int64_t runs_in_step(const Program& program, SectionKind kind) {
 }  // namespace
 
 Json timeline_json(const Plan& plan) {
+  const SectionKind fullest = peak_moment(plan).section;
   Names ops;
   Names words;
   Names layers;
   Json sections = Json::array();
   for (std::size_t s = 0; s < plan.program.sections.size(); ++s) {
     const Section& section = plan.program.sections[s];
-    if (section.kind == SectionKind::init || section.kind == SectionKind::derive) continue;  // run once, or for a reader
+    // What runs once, or only for a reader, is of interest only where it is what needs most.
+    const bool aside = section.kind == SectionKind::init || section.kind == SectionKind::derive;
+    if (aside && section.kind != fullest) continue;
     sections.push_back({{"section", name_of(section.kind)},
                         {"runs", runs_in_step(plan.program, section.kind)},
                         {"placed_by", plan.sections[s].method},

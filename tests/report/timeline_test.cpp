@@ -87,6 +87,22 @@ TEST(Timeline, AValueThatTakesAnothersBytesBeginsWhereThatOneEnds) {
   EXPECT_EQ(timeline.at("classes").at(values.at("class").at(workspace).get<std::size_t>()), "workspace");
 }
 
+TEST(Timeline, TheBeginningIsThereOnlyWhereItNeedsMost) {
+  const auto sections_with_init = [](const std::string& size) {
+    const std::string init =
+        "section init\n  metrics@1 = fill(metrics@0) {value=0.0} : state using plain_fill workspace %scratch u8[" + size +
+        "] ; init metrics\nsection micro\n";
+    std::vector<std::string> names;
+    const Json timeline = timeline_json(plan_of(replaced(tiny_text(), "section micro\n", init)));
+    for (const Json& section : timeline.at("sections")) {
+      names.push_back(section.at("section"));
+    }
+    return names;
+  };
+  EXPECT_EQ(sections_with_init("64"), (std::vector<std::string>{"micro", "update"}));
+  EXPECT_EQ(sections_with_init("9000"), (std::vector<std::string>{"init", "micro", "update"}));
+}
+
 // Readers may count characters where this counts bytes.
 TEST(Timeline, NamesThatDifferAfterALetterOfSeveralBytesShareNoPartOfIt) {
   Plan plan = tiny_plan();

@@ -183,7 +183,7 @@ function readTimeline(json) {
 function spansOf(timeline) {
   const inStep = timeline.sections.filter((section) => section.runs > 0 && section.nodes.op.length > 0);
   const others = timeline.sections.filter((section) => section.runs === 0 && section.nodes.op.length > 0);
-  const title = {eval: 'evaluation'};
+  const title = {eval: 'evaluation', init: 'the beginning of a run', derive: 'copies of weights'};
   const spans = inStep.length > 0 ? [{title: 'a training step', sections: inStep}] : [];
   for (const section of others) spans.push({title: title[section.section] || section.section, sections: [section]});
   return spans;

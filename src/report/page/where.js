@@ -41,6 +41,7 @@ function layersAt(span, node, components) {
 
 function showWhere(report, timeline) {
   const span = new Span(timeline, timeline.sections.filter((section) => section.section === report.peak.section));
+  if (span.nodeCount === 0) return;
   const node = report.peak.node;
   const whole = report.planned_peak_bytes;
   byId('where-note').textContent =
