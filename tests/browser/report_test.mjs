@@ -168,7 +168,7 @@ test('a value is found by its name, and a tile by pointing at it', async () => {
     assert.ok(chosen[0].includes('group2.block1.conv1'));
     const {begin, end, offset} = micro.values;
     assert.ok(chosen[1].includes(`at address ${offset[index].toLocaleString('en-US')}`), chosen[1]);
-    assert.ok(chosen[1].includes(`from node ${begin[index]} to ${end[index] - 1}`), chosen[1]);
+    assert.ok(chosen[1].includes(`alive in nodes ${begin[index]} to ${end[index] - 1}`), chosen[1]);
     await page.press('Escape');
     assert.equal(await page.evaluate(() => document.querySelector('#search').value), '');
     await page.type('no such value');

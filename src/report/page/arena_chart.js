@@ -69,7 +69,7 @@ class ArenaChart {
     if (view.chosen === null) return;
     const value = view.span.valueOf(view.chosen);
     const life = view.chosen < 0 ? 'stays from step to step'
-      : `alive from node ${formatCount(value.begin)} to ${formatCount(value.end - 1)}, made by ${view.span.describeNode(value.begin)}`;
+      : `alive in ${formatLife(value)}, made by ${view.span.describeNode(value.begin)}`;
     const text = `${value.name}: ${formatBytes(value.bytes)} of ${value.className} at address ${formatCount(value.offset)}, ${life}`;
     line.replaceChildren(swatch(value.className), ' ' + text);
     line.dataset.name = value.name;
@@ -191,7 +191,7 @@ class ArenaChart {
     const tile = this.tile(surface, index);
     if (!tile.shown) return;
     context.fillStyle = colourOf(tile.value.className);
-    context.fillRect(tile.left, tile.top, tile.width, tile.height);
+    context.fillRect(tile.left, tile.top, Math.max(3, tile.width), Math.max(2, tile.height)); // short lives are seen, too
     if (index !== this.view.chosen) return;
     context.strokeStyle = colourOf('cursor');
     context.lineWidth = 2;

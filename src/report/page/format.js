@@ -40,6 +40,11 @@ function formatPercent(share) {
   return (100 * share).toFixed(share < 0.1 || (share > 0.99 && share < 1) ? 1 : 0) + '%';
 }
 
+// The nodes while which a value is alive.
+function formatLife({begin, end}) {
+  return end - begin <= 1 ? `node ${formatCount(begin)}` : `nodes ${formatCount(begin)} to ${formatCount(end - 1)}`;
+}
+
 // A strategy as the command names it, its limit readable: optimal:6700000 is "optimal within 6.70 MB".
 function formatCheckpoint(strategy) {
   const limited = /^(\w+):(\d+)$/.exec(strategy);

@@ -59,7 +59,7 @@ class Search {
   }
 
   entry(value) {
-    const life = value.index < 0 ? 'always' : `nodes ${formatCount(value.begin)} to ${formatCount(value.end - 1)}`;
+    const life = value.index < 0 ? 'always' : formatLife(value);
     const button = element('button', {type: 'button', 'aria-pressed': 'false'}, swatch(value.className),
                            element('span', {class: 'name'}, value.name), element('span', {class: 'life'}, life),
                            element('span', {}, formatBytes(value.bytes)));
