@@ -116,7 +116,7 @@ void run_plan(const Flags& flags) {
   nlohmann::ordered_json json;
   if (flags.timeline || flags.html) {
     json = report::report_json(plan, settings);
-    json["ladder"] = report::ladder_json(ladder);
+    json["methods"] = report::methods_json(ladder);
     if (flags.html) train::write_text_file(*flags.html, report::page(json));
   }
   const std::vector<report::KernelUse> kernels =

@@ -128,11 +128,10 @@ Json report_json(const Plan& plan, const Settings& settings) {
   return result;
 }
 
-Json ladder_json(std::span<const Rung> rungs) {
+Json methods_json(std::span<const Rung> rungs) {
   Json result = Json::array();
   for (const Rung& rung : rungs) {
-    result.push_back(
-        {{"method", rung.method}, {"planned_peak_bytes", rung.planned_peak_bytes.count()}, {"seconds", rung.seconds}});
+    result.push_back({{"method", rung.method}, {"bytes", rung.planned_peak_bytes.count()}, {"seconds", rung.seconds}});
   }
   return result;
 }

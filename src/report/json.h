@@ -22,7 +22,7 @@ nlohmann::ordered_json profile_json(const Plan& plan, const Settings& settings);
 // plan_json and `timeline` (timeline.h): everything that the page draws of a plan.
 nlohmann::ordered_json report_json(const Plan& plan, const Settings& settings);
 
-nlohmann::ordered_json ladder_json(std::span<const Rung> rungs);
+nlohmann::ordered_json methods_json(std::span<const Rung> rungs);
 
 nlohmann::ordered_json kernels_json(std::span<const KernelUse> kernels);
 

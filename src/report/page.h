@@ -2,9 +2,9 @@
 //
 //   the fields of plan_json    figures at its head
 //   timeline                   memory over the step, the arena as a map, where the bytes go (timeline.h)
-//   ladder                     [{"method", "planned_peak_bytes", "seconds"}], plain plan first
-//   frontier                   [{"planned_peak_bytes", "seconds", "microbatch", "checkpoint", "workspace_limit_bytes"}], the
-//                              last where there is one
+//   methods                    [{"method", "bytes", "seconds"}]: from the plain plan to this one, each adds a method
+//   frontier                   [{"bytes", "seconds", "microbatch", "checkpoint", "workspace_limit_bytes"}]: plans that no other
+//                              beats in both; the last where there is one
 //   points, plain, steps       what a sweep trained, as `snug sweep --json` has it
 //   training                   training_json
 //   run, data                  texts for its head

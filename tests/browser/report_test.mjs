@@ -109,7 +109,7 @@ Object.entries(models).forEach(([name, words], number) => {
       assert.equal(layers.reduce((a, b) => a + b, 0), data.planned_peak_bytes - data.gap_bytes);
 
       const rungs = await page.evaluate(() => document.querySelectorAll('#ladder-table tbody tr').length);
-      assert.equal(rungs, data.ladder.length);
+      assert.equal(rungs, data.methods.length);
     });
   });
 });
@@ -255,9 +255,9 @@ test('the frontier is drawn, with the budget and this plan', async () => {
   const data = dataOf(from);
   const planned = data.planned_peak_bytes;
   data.frontier = [
-    {planned_peak_bytes: planned, seconds: 0.9, microbatch: 10, checkpoint: 'residual-2*'},
-    {planned_peak_bytes: 2 * planned, seconds: 0.8, microbatch: 10, checkpoint: 'none'},
-    {planned_peak_bytes: 16 * planned, seconds: 0.5, microbatch: 100, checkpoint: 'none'},
+    {bytes: planned, seconds: 0.9, microbatch: 10, checkpoint: 'residual-2*'},
+    {bytes: 2 * planned, seconds: 0.8, microbatch: 10, checkpoint: 'none'},
+    {bytes: 16 * planned, seconds: 0.5, microbatch: 100, checkpoint: 'none'},
   ];
   await onPage(withData(from, join(folder, 'frontier.html'), data), async (page) => {
     for (const colour of ['model', 'accent', 'budget']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
@@ -307,8 +307,8 @@ test('names that look like HTML are shown as text', async () => {
   data.model = data.checkpoint = script;
   data.timeline.words = data.timeline.words.map((word) => word + image + script);
   data.timeline.ops = data.timeline.ops.map((op) => op + script);
-  data.ladder[0].method = image;
-  data.frontier = [{planned_peak_bytes: 1e6, seconds: 1, checkpoint: image}, {planned_peak_bytes: 2e6, seconds: 0.5, checkpoint: script}];
+  data.methods[0].method = image;
+  data.frontier = [{bytes: 1e6, seconds: 1, checkpoint: image}, {bytes: 2e6, seconds: 0.5, checkpoint: script}];
   const changed = withData(join(folder, 'model0.html'), join(folder, 'hostile_plan.html'), data);
 
   for (const file of [join(folder, 'hostile_run.html'), changed]) {

@@ -52,7 +52,7 @@ TEST(Report, ThePageIsDrawnFromWhatJsonPrints) {
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_NE(ended.out.find(page + ": the memory report"), std::string::npos) << ended.out;
   EXPECT_EQ(without_times(data_of(page)), without_times(Json::parse(run_snug(printed).out)));
-  EXPECT_EQ(data_of(page).at("ladder").back().at("method"), "microbatches of 10");
+  EXPECT_EQ(data_of(page).at("methods").back().at("method"), "microbatches of 10");
 }
 
 TEST(Report, ARunsPageHasItsPlanAndItsTraining) {

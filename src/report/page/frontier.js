@@ -25,7 +25,7 @@ function trainedPlans(report) {
 }
 
 function frontierLines(report) {
-  const frontier = [...(report.frontier || [])].sort((a, b) => a.planned_peak_bytes - b.planned_peak_bytes);
+  const frontier = (report.frontier || []).map((point) => ({...point, planned_peak_bytes: point.bytes})).sort((a, b) => a.bytes - b.bytes);
   const trained = trainedPlans(report);
   const predicted = trained.filter((point) => point.predicted_step_seconds);
   const own = frontier.filter((point) => point.planned_peak_bytes === report.planned_peak_bytes);

@@ -22,8 +22,8 @@ function showHead(report) {
     const share = report.planned_peak_bytes / report.budget_bytes;
     card('Budget', formatBytes(report.budget_bytes), report.planned_peak_bytes ? `${formatPercent(share)} of it planned` : '');
   }
-  if (report.ladder && report.ladder.length > 1) {
-    const plain = report.ladder[0].planned_peak_bytes;
+  if (report.methods && report.methods.length > 1) {
+    const plain = report.methods[0].bytes;
     card('Plain plan', formatBytes(plain), `${(plain / report.planned_peak_bytes).toFixed(1)} times as much`);
   }
   if (report.parameters) card('Parameters', formatCount(report.parameters), report.trainable_parameters === report.parameters ? ''
@@ -79,7 +79,7 @@ function main() {
     showStep(report, timeline);
     showWhere(report, timeline);
   }
-  if (report.ladder && report.ladder.length > 1) showLadder(report.ladder);
+  if (report.methods && report.methods.length > 1) showLadder(report.methods);
   showFrontier(report);
   if (report.training) showTraining(report.training);
   // When everything is drawn for the first time.
