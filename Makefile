@@ -12,11 +12,11 @@ build:  ## the program build/release/snug, the library and the examples
 train: build  ## a small network trained on handwritten digits inside 3 MB
 	build/release/snug train small-cnn --budget 3MB --epochs 40 --schedule cosine
 
-test:  ## style, build, tests, an outside project, the CUDA plugin
+test:  ## style, build, all but the longest tests, an outside project, the CUDA plugin
 	@scripts/test.sh
 
-check:  ## what also must hold before a commit, and takes longer: sanitizers, clang-tidy, the report in a browser
-	@scripts/test.sh asan tidy browser
+check:  ## what also must hold before a commit, and takes longer: the longest tests, sanitizers, clang-tidy, the report in a browser
+	@scripts/test.sh browser long asan tidy
 
 format:  ## rewrites the sources in the project's format
 	@scripts/setup.sh check

@@ -17,12 +17,13 @@
 
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
-#include "base/philox.h"
+#include "base/median.h"
 #include "base/threads.h"
 #include "frontend/zoo.h"
 #include "kernel_bench/machine.h"
 #include "kernel_bench/step_walker.h"
 #include "plan/compile.h"
+#include "train/random_batches.h"
 #include "train/session.h"
 
 namespace snug::bench {
@@ -40,24 +41,6 @@ struct Options {
   std::string workspace_limit;      // of a kernel; empty: none
   std::vector<std::string> passes;  // that run only on request
 };
-
-struct Batch {
-  std::vector<std::byte> images;
-  std::vector<std::int32_t> labels;
-
-  Batch(std::int64_t examples, std::int64_t example_bytes)
-      : images(static_cast<std::size_t>(examples * example_bytes)), labels(static_cast<std::size_t>(examples)) {
-    for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>(philox(1, i, 0).word[0] >> 24U);
-    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
-  }
-};
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Says nothing while benchmarks run: the table comes at the end.
 class Silent : public benchmark::BenchmarkReporter {
@@ -150,12 +133,11 @@ void run(const Options& options) {
                    options.workspace_limit.empty() ? std::nullopt : std::optional(parse_bytes(options.workspace_limit))}),
       backend, 1);
   session.set_learning_rate(1e-3);
-  const Type& images = session.plan().program.state(session.plan().program.find_state("images")).type;
-  const Batch batch(options.batch, images.bytes().count() / images.shape[0]);
+  const train::RandomBatches batches(session.plan().program, options.batch, 1, 1);
   std::vector<double> steps;
   for (int i = 0; i <= options.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    session.train_step({batch.images, batch.labels});
+    session.train_step(batches[0]);
     steps.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   steps.erase(steps.begin());  // the first one warms up
@@ -165,7 +147,7 @@ void run(const Options& options) {
              session.plan().planned_peak_bytes.count());
   if (options.steps_only) return;
 
-  StepWalker walker(session, backend);
+  StepWalker walker(session);
   std::vector<std::vector<double>> times(walker.distinct().size());
   for (std::size_t i = 0; i < times.size(); ++i) {
     const DistinctKernel& kernel = walker.distinct()[i];

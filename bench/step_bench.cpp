@@ -2,8 +2,10 @@
 //
 //   step_bench wrn-28-2 --batch 100 --device cuda --precision fp16 --steps 200 --json
 //
-// The same seed gives the same images, labels and initial weights on every device, so that losses can be compared.
+// The same seed gives the same images, labels and initial weights on every device, so that losses can be compared; on one device
+// the bits of losses and weights can, which exactness.py does.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -14,11 +16,13 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cuda_plugin.h"
+#include "base/checksum.h"
 #include "base/error.h"
-#include "base/philox.h"
+#include "base/median.h"
 #include "base/threads.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "train/random_batches.h"
 #include "train/session.h"
 
 namespace snug {
@@ -43,33 +47,12 @@ struct Options {
   double loss_scale = 0;  // 0: 1024 in fp16, else 1
   std::uint64_t seed = 1;
   std::string workspace_limit = "16MiB";
+  std::string checkpoint = "none";
+  std::vector<std::string> disabled_passes = {};
   bool tf32 = false;
   bool graphs = true;
   bool json = false;
   bool kernels = false;
-};
-
-// A few batches that steps take in turn: drawing new ones would be timed with the step.
-class RandomBatches {
- public:
-  RandomBatches(std::uint64_t seed, std::int64_t batch, std::int64_t example_bytes, std::int64_t classes) {
-    for (std::uint64_t b = 0; b < kBatches; ++b) {
-      std::vector<std::byte>& images = images_.emplace_back(static_cast<std::size_t>(batch * example_bytes));
-      for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>(philox(seed, i, b).word[0] >> 24U);
-      std::vector<std::int32_t>& labels = labels_.emplace_back(static_cast<std::size_t>(batch));
-      for (std::size_t i = 0; i < labels.size(); ++i) {
-        labels[i] = static_cast<std::int32_t>(uniform_below(philox(seed, i, b).word[1], static_cast<std::uint32_t>(classes)));
-      }
-    }
-  }
-  train::Examples operator[](std::size_t step) const {
-    return {.inputs = images_[step % kBatches], .labels = labels_[step % kBatches]};
-  }
-
- private:
-  static constexpr std::size_t kBatches = 4;
-  std::vector<std::vector<std::byte>> images_;
-  std::vector<std::vector<std::int32_t>> labels_;
 };
 
 Backend open_backend(const Options& options) {
@@ -78,6 +61,20 @@ Backend open_backend(const Options& options) {
         {.allow_tf32 = options.tf32, .use_graphs = options.graphs, .workspace_limit = parse_bytes(options.workspace_limit)});
   }
   return backends::cpu_backend(thread_count(options.threads));
+}
+
+// Of what training leaves: parameters, momenta, running statistics, in logical order.
+std::string weights_checksum(const train::Session& session) {
+  Crc64 checksum;
+  const Program& program = session.plan().program;
+  for (std::size_t i = 0; i < program.states.size(); ++i) {
+    const Role role = program.states[i].role;
+    if (role != Role::parameter && role != Role::optimizer && role != Role::statistic) continue;
+    std::vector<std::byte> bytes(session.logical_bytes(StateId(i)));
+    session.read_logical(StateId(i), bytes);
+    checksum.update(bytes);
+  }
+  return fmt::format("{:016x}", checksum.value());
 }
 
 Json kernel_counts(const Plan& plan) {
@@ -115,7 +112,10 @@ Json run(const Options& options) {
       options.model, {.batch = microbatch, .image_size = options.image_size, .dtype = dtype, .augment = true});
   const Backend backend = open_backend(options);
   const auto start = Clock::now();
-  Plan made = compile(graph, backend, {.batch = options.batch});
+  Plan made = compile(graph, backend,
+                      {.batch = options.batch,
+                       .checkpoint = parse_checkpoint_strategy(options.checkpoint),
+                       .passes = {.disabled = options.disabled_passes}});
   const double plan_seconds = seconds_since(start);
   if (options.kernels) print_kernels(made);
 
@@ -123,9 +123,7 @@ Json run(const Options& options) {
   session.set_learning_rate(options.learning_rate);
   session.set_loss_scale(options.loss_scale > 0 ? options.loss_scale : dtype == DType::f16 ? 1024 : 1);
   const Plan& plan = session.plan();
-  const Type& images = plan.program.state(plan.program.find_state("images")).type;
-  const std::int64_t classes = graph.forward.value(graph.forward.nodes[graph.loss.index()].inputs[0]).type.shape[1];
-  const RandomBatches batches(options.seed, options.batch, images.bytes().count() / images.shape[0], classes);
+  const train::RandomBatches batches(plan.program, options.batch, options.seed);
 
   std::vector<double> losses;
   std::vector<double> times;
@@ -135,11 +133,14 @@ Json run(const Options& options) {
     times.push_back(seconds_since(begin));
     if (losses.size() < 20) losses.push_back(loss);
   }
+  std::vector<std::string> loss_bits;
+  loss_bits.reserve(losses.size());
+  for (const double loss : losses) loss_bits.push_back(fmt::format("{:016x}", std::bit_cast<std::uint64_t>(loss)));
+  const std::string checksum = weights_checksum(session);
   // The first steps load libraries and record graphs.
   const double first_step_seconds = times.front();
   if (times.size() > 10) times.erase(times.begin(), times.begin() + 5);
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  const double step_seconds = times[times.size() / 2];
+  const double step_seconds = median(times);
 
   session.executor().start_measuring();
   for (std::size_t i = 0; i < 2; ++i) {
@@ -151,16 +152,21 @@ Json run(const Options& options) {
           {"precision", options.precision},
           {"batch", options.batch},
           {"microbatch", microbatch},
+          {"checkpoint", options.checkpoint},
+          {"steps", options.steps},
           {"images_per_second", static_cast<double>(options.batch) / step_seconds},
           {"step_seconds", step_seconds},
           {"first_step_seconds", first_step_seconds},
           {"plan_seconds", plan_seconds},
           {"planned_peak_bytes", plan.planned_peak_bytes.count()},
+          {"persistent_bytes", plan.persistent_bytes.count()},
           {"measured_peak_bytes", session.executor().measured_peak_bytes().count()},
           {"largest_workspace_bytes", largest_workspace(plan).count()},
           {"margins_untouched", session.executor().arena().margins_untouched()},
           {"kernels", kernel_counts(plan)},
-          {"losses", losses}};
+          {"losses", losses},
+          {"loss_bits", loss_bits},
+          {"weights_checksum", checksum}};
 }
 
 void print(const Json& result) {
@@ -194,6 +200,8 @@ int main(int argc, char** argv) {
   app.add_option("--loss-scale", options.loss_scale, "0: 1024 in fp16, else 1");
   app.add_option("--seed", options.seed);
   app.add_option("--workspace-limit", options.workspace_limit, "of a library's kernel on the GPU, where it has a choice");
+  app.add_option("--checkpoint", options.checkpoint, "what stays for backward, as for snug plan");
+  app.add_option("--disable-pass", options.disabled_passes, "a pass to leave out; may be given several times");
   app.add_flag("--tf32", options.tf32, "allow TF32 in fp32 products");
   app.add_flag("!--no-graphs", options.graphs, "launch every kernel by itself");
   app.add_flag("--kernels", options.kernels, "list the chosen kernels on standard error");

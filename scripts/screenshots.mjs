@@ -5,7 +5,7 @@ import {mkdirSync} from 'node:fs';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 
-import {Browser} from '../tests/browser/chromium.mjs';
+import {Browser} from '../tests/browser/browser.mjs';
 import {makeFolder, snug} from '../tests/browser/pages.mjs';
 
 const images = join(dirname(fileURLToPath(import.meta.url)), '..', 'docs', 'images');

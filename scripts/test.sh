@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Runs the checks, cheapest first, and stops at the first that fails.
-# usage: scripts/test.sh [style] [release] [consumer] [cuda] [asan] [tidy] [browser]    the first four when none is named
+# usage: scripts/test.sh [style] [release] [consumer] [cuda] [long] [asan] [tidy] [browser]    the first four when none is named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
 started=$SECONDS
+
+# Tests that take long and rarely find what the others do not: large models on plain kernels, whole searches, an integer programme.
+long_tests='ExactInPlace\.|/Exact\.|IntegerProgramme\.|Frontiers\.LessBudget|Zoo\..*/(resnet_18|resnet_50|vgg_16)_on_reference'
 
 # stage <name> <command...>: runs one check, says its name and its time.
 stage() {
@@ -56,12 +59,16 @@ style() {
 }
 release() {
   stage "release build" build release
-  stage "release tests" run_ctest release
+  stage "release tests" run_ctest release -E "$long_tests"
 }
 consumer() { stage "consumer project" check_consumer; }
 asan() {
   stage "asan build" build asan
-  stage "asan tests" run_ctest asan
+  stage "asan tests" run_ctest asan -E "$long_tests"
+}
+long() {
+  stage "release build" build release
+  stage "long tests" run_ctest release -R "$long_tests"
 }
 cuda() { stage "CUDA plugin" check_cuda; }
 tidy() { stage "clang-tidy" check_tidy; }
@@ -70,8 +77,8 @@ browser() { stage "report in a browser" check_browser; }
 if (($# == 0)); then set -- style release consumer cuda; fi
 for group in "$@"; do
   case $group in
-    style | release | consumer | asan | cuda | tidy | browser) ;;
-    *) echo "usage: scripts/test.sh [style] [release] [consumer] [asan] [cuda] [tidy] [browser]" >&2 && exit 2 ;;
+    style | release | consumer | cuda | long | asan | tidy | browser) ;;
+    *) echo "usage: scripts/test.sh [style] [release] [consumer] [cuda] [long] [asan] [tidy] [browser]" >&2 && exit 2 ;;
   esac
 done
 

@@ -2,11 +2,10 @@
 // bytes, with the values of a real step in them.
 #pragma once
 
-#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "ir/kernel.h"
 #include "train/session.h"
 
 namespace snug::bench {
@@ -24,8 +23,8 @@ struct DistinctKernel {
 
 class StepWalker {
  public:
-  // The session has made at least one step; `backend` is the one its plan was made for.
-  StepWalker(train::Session& session, const Backend& backend);
+  // The session has made at least one step.
+  explicit StepWalker(train::Session& session);
 
   const std::vector<DistinctKernel>& distinct() const { return distinct_; }
 
@@ -37,13 +36,15 @@ class StepWalker {
 
  private:
   struct Step {
-    std::unique_ptr<BoundKernel> kernel;
+    SectionKind section;
+    std::size_t node;                               // in its section
     std::vector<std::span<std::byte>> overwritten;  // inputs that lie where an output does
   };
-  void bind(std::size_t section, const train::Session& session, const Backend& backend);
+  void list(std::size_t section);
+  void run(const Step& step) { executor_.run_node(step.section, step.node); }
   void restore();
 
-  std::byte* arena_;
+  Executor& executor_;
   std::vector<Step> steps_;
   std::vector<DistinctKernel> distinct_;
   std::size_t at_ = 0;

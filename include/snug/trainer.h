@@ -16,6 +16,17 @@ struct TrainingOptions {
   std::int64_t budget_bytes = 0;     // the arena is not larger; 0: whatever the batch takes
   std::int64_t microbatch = 0;       // examples in memory at a time; 0: as many of the batch as fit the budget
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
+  // How far a plan may go for the budget: "exact" (the same bits), "reassociated" (sums in another order), "microbatch"
+  // (batch-norm statistics of parts of the batch).
+  std::string allow = "exact,reassociated,microbatch";
+  // Examples whose batch-norm statistics are taken together; 0: all of the microbatch. A step in groups of b does what one in
+  // microbatches of b does, whatever its microbatch, which is then a multiple of the group, or the batch.
+  std::int64_t statistics_group = 0;
+  // What backward computes again, as --checkpoint has it; empty: nothing, or what the budget asks for.
+  std::string checkpoint = {};
+  // Node times that plans are compared and steps predicted by: a file that `snug plan --measure-costs` wrote, "machine" for this
+  // machine's own if it was measured, or "none" for a fixed table.
+  std::string costs = "none";
   double learning_rate = 0.1;
   double momentum = 0.9;
   double weight_decay = 5e-4;
@@ -32,6 +43,7 @@ struct MemorySummary {
   std::int64_t bound_bytes = 0;         // what the lifetimes of values demand of any placement
   std::int64_t plain_peak_bytes = 0;    // what the whole batch at once would take; 0 when a microbatch was asked for
   std::int64_t microbatch = 0;          // examples in memory at a time
+  std::string checkpoint;               // what backward computes again; "none": nothing
   struct {
     std::int64_t model = 0, gradient = 0, optimizer = 0, activation = 0, workspace = 0, input = 0;
   } by_class;  // at the fullest moment
@@ -51,6 +63,8 @@ class Trainer {
   Trainer& operator=(Trainer&&) noexcept;
 
   const MemorySummary& memory() const;
+  // What a step on a whole batch will take, from TrainingOptions::costs.
+  double predicted_step_seconds() const;
   // The highest byte of the arena that any step so far has touched, found by looking and not by planning; a
   // kernel's workspace counts in full. Call
   // `start_measuring` first, then train at least two steps.

@@ -1,6 +1,8 @@
 #include "analysis/cost.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,31 +21,139 @@ std::int64_t bytes_moved(const Section& section, const Node& node) {
   return total.count();
 }
 
-}  // namespace
+double work_seconds(const CostTable& rates, double flops, double bytes) {
+  return std::max(flops / rates.flops_per_second, bytes / rates.bytes_per_second);
+}
 
-std::string cost_key(const Section& section, const Node& node) {
+// Sizes of one family are told apart by this, whatever rates a table has.
+double fixed_work(double flops, double bytes) { return work_seconds(CostTable{}, flops, bytes); }
+
+std::string by_kernel(const std::string& key, const std::string& kernel) { return key + " by " + kernel; }
+
+// A type's text without its first dimension: f32[100x16x32x32] becomes f32[*x16x32x32].
+std::string open_type(const Type& type) {
+  std::string text = to_string(type);
+  const std::size_t begin = text.find('[');
+  if (begin == std::string::npos) return text;
+  return text.replace(begin + 1, text.find_first_of("x]", begin) - begin - 1, "*");
+}
+
+std::string describe(const Section& section, const Node& node, bool open) {
+  const auto type = [&](ValueId id) { return open ? open_type(section.value(id).type) : to_string(section.value(id).type); };
   std::string key(node.op->name);
   for (const auto& [name, value] : node.attributes.entries()) {
     if (name == "key") continue;  // which random numbers, not how many
+    // Real numbers, such as an image's mean, are what is computed with, not how much.
+    if (std::holds_alternative<double>(value) || std::holds_alternative<std::vector<double>>(value)) continue;
+    if (open && name == "input_shape") continue;  // what the operands' types say, with the number of examples in it
     key += ' ';
     key += name;
     key += '=';
     std::visit([&](const auto& constant) { key += fmt::format("{}", constant); }, value);
   }
-  for (const ValueId id : node.inputs) key += " " + to_string(section.value(id).type);
+  for (const ValueId id : node.inputs) key += " " + type(id);
   key += " ->";
-  for (const ValueId id : node.outputs) key += " " + to_string(section.value(id).type);
+  for (const ValueId id : node.outputs) key += " " + type(id);
   return key;
 }
 
-double node_seconds(const CostTable& costs, const Section& section, const Node& node) {
-  if (!costs.measured.empty()) {
-    const auto found = costs.measured.find(cost_key(section, node));
-    if (found != costs.measured.end()) return found->second;
+// Between two measured sizes a straight line in logarithms, which keeps a fixed part and a part that grows; beyond them the
+// nearest, in proportion.
+double sized_seconds(const std::vector<CostTable::Sized>& sizes, double work) {
+  const auto above = std::lower_bound(sizes.begin(), sizes.end(), work,
+                                      [](const CostTable::Sized& size, double value) { return size.work < value; });
+  if (above == sizes.begin() || above == sizes.end()) {
+    const CostTable::Sized& nearest = above == sizes.end() ? sizes.back() : *above;
+    return nearest.work > 0 ? nearest.seconds * work / nearest.work : nearest.seconds;
   }
-  const double arithmetic = static_cast<double>(count_flops(section, node)) / costs.flops_per_second;
-  const double traffic = static_cast<double>(bytes_moved(section, node)) / costs.bytes_per_second;
-  return costs.seconds_per_node + std::max(arithmetic, traffic);
+  const CostTable::Sized& below = *(above - 1);
+  if (!(below.work > 0 && below.seconds > 0 && above->seconds > 0)) return above->seconds;
+  const double part = std::log(work / below.work) / std::log(above->work / below.work);
+  return below.seconds * std::pow(above->seconds / below.seconds, part);
+}
+
+std::optional<double> find_seconds(const CostTable& costs, const std::string& key) {
+  const auto found = costs.measured.find(key);
+  return found == costs.measured.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<double> find_sized(const CostTable& costs, const std::string& family, double work) {
+  const auto found = costs.families.find(family);
+  return found == costs.families.end() ? std::nullopt : std::optional(sized_seconds(found->second, work));
+}
+
+std::optional<double> find_measured(const CostTable& costs, const Section& section, const Node& node, double work) {
+  const std::string key = cost_key(section, node);
+  if (costs.families.empty()) return find_seconds(costs, key);
+  const std::string family = cost_family(section, node);
+  if (!node.kernel.empty()) {
+    if (const auto seconds = find_seconds(costs, by_kernel(key, node.kernel))) return seconds;
+    if (const auto seconds = find_sized(costs, by_kernel(family, node.kernel), work)) return seconds;
+  }
+  if (const auto seconds = find_seconds(costs, key)) return seconds;
+  return find_sized(costs, family, work);
+}
+
+// What is known under a name twice, with two kernels, is the faster of them: the one that is chosen where there is room.
+void keep_faster(CostTable& costs, const std::string& key, const std::string& family, double work, double seconds) {
+  const auto [at, added] = costs.measured.emplace(key, seconds);
+  if (!added) at->second = std::min(at->second, seconds);
+  std::vector<CostTable::Sized>& sizes = costs.families[family];
+  const auto place = std::lower_bound(sizes.begin(), sizes.end(), work,
+                                      [](const CostTable::Sized& size, double value) { return size.work < value; });
+  if (place != sizes.end() && place->work == work) {
+    place->seconds = std::min(place->seconds, seconds);
+  } else {
+    sizes.insert(place, {.work = work, .seconds = seconds});
+  }
+}
+
+}  // namespace
+
+std::string cost_key(const Section& section, const Node& node) { return describe(section, node, false); }
+
+std::string cost_family(const Section& section, const Node& node) { return describe(section, node, true); }
+
+NodeCost describe_cost(const Section& section, const Node& node) {
+  return {.key = cost_key(section, node),
+          .family = cost_family(section, node),
+          .kernel = node.kernel,
+          .flops = static_cast<double>(count_flops(section, node)),
+          .bytes = static_cast<double>(bytes_moved(section, node)),
+          .seconds = 0};
+}
+
+CostTable make_cost_table(std::span<const NodeCost> nodes) {
+  CostTable costs;
+  double flops = 0;
+  double flop_seconds = 0;
+  double bytes = 0;
+  double byte_seconds = 0;
+  for (const NodeCost& node : nodes) {
+    const double work = fixed_work(node.flops, node.bytes);
+    keep_faster(costs, node.key, node.family, work, node.seconds);
+    if (!node.kernel.empty())
+      keep_faster(costs, by_kernel(node.key, node.kernel), by_kernel(node.family, node.kernel), work, node.seconds);
+    if (node.flops / costs.flops_per_second > node.bytes / costs.bytes_per_second) {
+      flops += node.flops;
+      flop_seconds += node.seconds;
+    } else {
+      bytes += node.bytes;
+      byte_seconds += node.seconds;
+    }
+  }
+  if (flops > 0 && flop_seconds > 0) costs.flops_per_second = flops / flop_seconds;
+  if (bytes > 0 && byte_seconds > 0) costs.bytes_per_second = bytes / byte_seconds;
+  return costs;
+}
+
+double node_seconds(const CostTable& costs, const Section& section, const Node& node) {
+  const auto flops = static_cast<double>(count_flops(section, node));
+  const auto bytes = static_cast<double>(bytes_moved(section, node));
+  if (!costs.measured.empty()) {
+    if (const auto seconds = find_measured(costs, section, node, fixed_work(flops, bytes))) return *seconds;
+  }
+  return costs.seconds_per_node + work_seconds(costs, flops, bytes);
 }
 
 std::int64_t microbatches(const Program& program) { return (program.batch + program.microbatch - 1) / program.microbatch; }

@@ -1,14 +1,28 @@
-// What running a node costs, in seconds: measured on this machine where it was, from fixed rates elsewhere. Passes and the solver
-// compare plans by it; it never decides whether a plan fits.
+// What running a node costs, in seconds: measured on this machine where it was, predicted from what was measured elsewhere, from
+// fixed rates where nothing was. Passes and the solver compare plans by it; it never decides whether a plan fits.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "ir/program.h"
 
 namespace snug {
+
+// One measured kind of node.
+struct NodeCost {
+  std::string key;     // cost_key()
+  std::string family;  // cost_family()
+  std::string kernel;  // what ran it
+  double flops = 0;
+  double bytes = 0;    // of its operands
+  double seconds = 0;  // of one run
+
+  friend bool operator==(const NodeCost&, const NodeCost&) = default;
+};
 
 struct CostTable {
   // For nodes that were never measured: the larger of arithmetic and traffic, and a little for each call. Round figures of two
@@ -16,13 +30,30 @@ struct CostTable {
   double flops_per_second = 200e9;
   double bytes_per_second = 30e9;
   double seconds_per_node = 3e-6;
-  std::unordered_map<std::string, double> measured = {};  // seconds, by cost_key()
+  std::unordered_map<std::string, double> measured = {};  // seconds, by cost_key(), and by cost_key() and kernel
+
+  // The same nodes for other numbers of examples, by cost_family(), and by cost_family() and kernel.
+  struct Sized {
+    double work = 0;  // at the fixed rates
+    double seconds = 0;
+  };
+  std::unordered_map<std::string, std::vector<Sized>> families = {};  // by rising work
 };
 
 // Nodes with the same key take the same time on one machine and backend: op, constants that shape the work, operand types. The
 // kernel is not part of it, so that a node can be asked about before kernels are chosen.
 std::string cost_key(const Section& section, const Node& node);
+// The key with every leading dimension left open: what a node has in common with the same one for other numbers of examples.
+std::string cost_family(const Section& section, const Node& node);
 
+// All but the seconds.
+NodeCost describe_cost(const Section& section, const Node& node);
+
+// A table of measured nodes. Its rates, for nodes unlike any of them, are those that the measured ones reached together.
+CostTable make_cost_table(std::span<const NodeCost> nodes);
+
+// As measured with the node's kernel (any, while none is chosen); else between the nearest sizes of its family, in proportion to
+// the work beyond them; else from the rates.
 double node_seconds(const CostTable& costs, const Section& section, const Node& node);
 
 // Runs of `micro` in a step; the last may be partly padding, which is computed all the same.

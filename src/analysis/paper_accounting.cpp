@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "analysis/paper_network.h"
+#include "analysis/paper_optimal.h"
+#include "analysis/paper_rules.h"
 #include "base/error.h"
 #include "ir/op.h"
 #include "ops/ops.h"
@@ -20,14 +22,6 @@ namespace snug::paper {
 namespace {
 
 constexpr std::int64_t kNormBytes = 4;  // parameters and statistics of normalisation are never stored in less
-
-// What lies in memory, before it is known how many bytes a value takes.
-struct Amount {
-  std::int64_t values = 0;
-  std::int64_t bits = 0;
-
-  Bytes bytes(const Options& options) const { return Bytes(values * options.value_bytes + (bits + 7) / 8); }
-};
 
 // Ops [begin, end) that backward goes through with everything it needs of them in memory.
 struct Scope {
@@ -89,6 +83,7 @@ Scheme scheme_of(const Graph& graph, const Network& network, const Strategy& str
   switch (strategy.kind) {
     case Strategy::Kind::none:
     case Strategy::Kind::no_bn:
+    case Strategy::Kind::optimal:  // is counted elsewhere: it may nest
       break;
     case Strategy::Kind::every:
       return every_scheme(network, strategy.m);
@@ -102,8 +97,6 @@ Scheme scheme_of(const Graph& graph, const Network& network, const Strategy& str
           .last_again = 0};
 }
 
-using ValueSet = std::unordered_set<ValueId>;
-
 // What is there before a scope is filled: all checkpoints up to it, and the inner boundaries of its own segment.
 ValueSet boundaries_before(const Scheme& scheme, std::size_t scope) {
   ValueSet values;
@@ -116,34 +109,6 @@ ValueSet boundaries_before(const Scheme& scheme, std::size_t scope) {
   return values;
 }
 
-// Whether what the op reads is made again for it alone, rather than kept through its scope.
-bool renews_input(const Network& network, const Scheme& scheme, const Op& op) {
-  if (!scheme.renews || op.inputs.empty()) return false;
-  const Op* producer = network.producer_of(op.inputs.front());
-  return producer != nullptr && producer->renewable;
-}
-
-// The value that the op keeps through its scope; none for bits and masks, and none where a boundary keeps it already.
-std::optional<ValueId> kept_value(const Network& network, const Scheme& scheme, const ValueSet& boundaries, const Op& op) {
-  if (op.keeps != Keeps::input || renews_input(network, scheme, op) || boundaries.contains(op.inputs.front())) return {};
-  return op.inputs.front();
-}
-
-Amount kept_by(const Network& network, const Scheme& scheme, const ValueSet& boundaries, const Op& op) {
-  if (op.keeps == Keeps::bits && !(scheme.renews && op.renewable)) return {.bits = network.elements_of(op.output)};
-  if (op.keeps == Keeps::mask) return {.values = network.elements_of(op.output)};
-  const std::optional<ValueId> value = kept_value(network, scheme, boundaries, op);
-  return {.values = value ? network.elements_of(*value) : 0};
-}
-
-Amount renewed_for(const Network& network, const Scheme& scheme, const ValueSet& boundaries, const Op& op) {
-  if (!scheme.renews) return {};
-  if (op.keeps == Keeps::bits && op.renewable) return {.bits = network.elements_of(op.output)};
-  if (op.keeps != Keeps::input || !renews_input(network, scheme, op) || boundaries.contains(op.inputs.front())) return {};
-  const std::int64_t elements = network.elements_of(op.inputs.front());
-  return {.values = elements, .bits = network.producer_of(op.inputs.front())->is_relu ? elements : 0};
-}
-
 ActivationBytes activation_bytes(const Graph& graph, const Network& network, const Scheme& scheme, const Options& options) {
   ActivationBytes fullest;
   for (std::size_t s = 0; s < scheme.scopes.size(); ++s) {
@@ -154,12 +119,12 @@ ActivationBytes activation_bytes(const Graph& graph, const Network& network, con
     for (std::size_t at = scope.begin; at < scope.end; ++at) {
       const Op& op = network.ops[at];
       if (!op.in_backward || op.passes_gradient) continue;  // the report leaves out sums and reshapes
-      const Amount more = kept_by(network, scheme, boundaries, op);
+      const Amount more = kept_by(network, scheme.renews, boundaries, op);
       kept.values += more.values;
       kept.bits += more.bits;
-      ActivationBytes now{.kept = kept.bytes(options),
-                          .renewed = renewed_for(network, scheme, boundaries, op).bytes(options),
-                          .gradients = Amount{.values = op.gradient_values}.bytes(options),
+      ActivationBytes now{.kept = kept.bytes(options.value_bytes),
+                          .renewed = renewed_for(network, scheme.renews, boundaries, op).bytes(options.value_bytes),
+                          .gradients = Amount{.values = op.gradient_values}.bytes(options.value_bytes),
                           .layer = graph.forward.nodes[op.node].layer};
       // Of equals the last: backward comes to it first.
       if (now.total() >= fullest.total()) fullest = std::move(now);
@@ -168,58 +133,30 @@ ActivationBytes activation_bytes(const Graph& graph, const Network& network, con
   return fullest;
 }
 
-// FLOPs of the scope's ops that the wanted values depend on; renewed ones are counted elsewhere.
-std::int64_t flops_to_make(const Network& network, const Scheme& scheme, const Scope& scope, const std::vector<ValueId>& wanted) {
-  std::vector<bool> needed(scope.end - scope.begin, false);
-  const auto need = [&](ValueId value) {
-    const std::size_t producer = network.producers[value.index()];
-    if (producer != Network::kNoOp && producer >= scope.begin && producer < scope.end) needed[producer - scope.begin] = true;
-  };
-  for (const ValueId value : wanted) need(value);
-  std::int64_t flops = 0;
-  for (std::size_t at = scope.end; at-- > scope.begin;) {
-    if (!needed[at - scope.begin]) continue;
-    const Op& op = network.ops[at];
-    for (const ValueId input : op.inputs) need(input);
-    if (!(scheme.renews && op.renewable) && at < scheme.last_again) flops += op.again_flops;
-  }
-  return flops;
-}
-
-// Each normalisation and ReLU counts once, however often a strategy makes it again: the report's figures come out so.
-std::int64_t flops_to_renew(const Network& network) {
-  std::int64_t flops = 0;
-  for (const Op& op : network.ops) {
-    if (!op.renewable || !op.in_backward) continue;
-    const std::vector<std::size_t>& readers = network.consumers_of(op.output);
-    const bool is_read = std::any_of(readers.begin(), readers.end(), [&](std::size_t reader) {
-      return network.ops[reader].keeps == Keeps::input || (network.ops[reader].is_relu && network.ops[reader].renewable);
-    });
-    if (op.is_relu || is_read) flops += op.again_flops;
-  }
-  return flops;
-}
-
 FlopCount flops_of(const Network& network, const Scheme& scheme) {
   FlopCount flops;
   for (const Op& op : network.ops) {
     flops.forward += op.forward_flops;
     flops.backward += op.backward_flops;
   }
-  if (scheme.renews) flops.recompute += flops_to_renew(network);
+  // What lies behind `last_again` has no second run.
+  const auto flops_to_make_in = [&](const Scope& scope, const std::vector<ValueId>& wanted) {
+    return flops_to_make(network, scheme.renews, scope.begin, scope.end, std::min(scope.end, scheme.last_again), wanted);
+  };
+  if (scheme.renews) flops.recompute += flops_to_renew(network, 0, network.ops.size());
   for (std::size_t s = 0; s < scheme.scopes.size(); ++s) {
     const Scope& scope = scheme.scopes[s];
     const bool leads_on = s + 1 < scheme.scopes.size() && !scheme.scopes[s + 1].is_checkpoint;
     // First the segment's inner boundaries, then, when backward comes to the scope, what it keeps.
-    if (leads_on) flops.recompute += flops_to_make(network, scheme, scope, scheme.scopes[s + 1].boundary);
+    if (leads_on) flops.recompute += flops_to_make_in(scope, scheme.scopes[s + 1].boundary);
     const ValueSet boundaries = boundaries_before(scheme, s);
     std::vector<ValueId> wanted;
     for (std::size_t at = scope.begin; at < scope.end; ++at) {
       const Op& op = network.ops[at];
       if (op.keeps == Keeps::bits) wanted.push_back(op.output);
-      if (const auto value = kept_value(network, scheme, boundaries, op)) wanted.push_back(*value);
+      if (const auto value = kept_value(network, scheme.renews, boundaries, op)) wanted.push_back(*value);
     }
-    flops.recompute += flops_to_make(network, scheme, scope, wanted);
+    flops.recompute += flops_to_make_in(scope, wanted);
   }
   return flops;
 }
@@ -292,6 +229,10 @@ void check(const Options& options) {
 Strategy parse_strategy(std::string_view name) {
   if (name == "none") return {.kind = Strategy::Kind::none};
   if (name == "no-bn") return {.kind = Strategy::Kind::no_bn};
+  if (name.starts_with("optimal:")) {
+    const Bytes limit = parse_bytes(name.substr(name.find(':') + 1));
+    if (limit > Bytes(0)) return {.kind = Strategy::Kind::optimal, .limit = limit};
+  }
   const std::string_view whole = name;
   const bool star = name.ends_with('*');
   if (star) name.remove_suffix(1);
@@ -305,7 +246,8 @@ Strategy parse_strategy(std::string_view name) {
     if (error == std::errc() && end == digits.data() + digits.size() && m >= 1) return {.kind = kind, .m = m};
   }
   throw_user_error(
-      "the report has no checkpoint strategy '{}'; use none, no-bn, every-M, residual-M or residual-M*, as in residual-2*",
+      "the report has no checkpoint strategy '{}'; use none, no-bn, every-M, residual-M or residual-M*, as in residual-2*, or "
+      "optimal:BYTES, as in optimal:30MB",
       whole);
 }
 
@@ -321,6 +263,8 @@ std::string name_of(const Strategy& strategy) {
       return fmt::format("residual-{}", strategy.m);
     case Strategy::Kind::residual_star:
       return fmt::format("residual-{}*", strategy.m);
+    case Strategy::Kind::optimal:
+      return fmt::format("optimal:{}", strategy.limit.count());
   }
   return "?";
 }
@@ -338,6 +282,13 @@ StateBytes state_bytes(const Graph& graph, const Options& options) {
 Accounting account(const Graph& graph, const Strategy& strategy, const Options& options) {
   check(options);
   const Network network = network_of(graph);
+  if (strategy.kind == Strategy::Kind::optimal) {
+    OptimalAccounting optimal = account_optimal(graph, network, strategy.limit, options);
+    return {.strategy = strategy,
+            .states = state_bytes(graph, network, options),
+            .activations = std::move(optimal.activations),
+            .flops = optimal.flops};
+  }
   const Scheme scheme = scheme_of(graph, network, strategy);
   return {.strategy = strategy,
           .states = state_bytes(graph, network, options),

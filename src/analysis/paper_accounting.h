@@ -20,14 +20,16 @@ struct Strategy {
     every,          // keeps what every m-th op reads
     residual,       // keeps every m-th residual unit's output
     residual_star,  // the same, the other outputs while their segment is under work, and no normalisation
+    optimal,        // not the report's: least FLOPs with at most `limit` bytes of activations, by the report's rules
   };
   Kind kind = Kind::none;
-  std::int64_t m = 0;  // of the last three
+  std::int64_t m = 0;  // of every, residual and residual_star
+  Bytes limit = {};    // of optimal
 
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
-// "none", "no-bn", "every-8", "residual-2", "residual-2*"; UserError on anything else.
+// "none", "no-bn", "every-8", "residual-2", "residual-2*", "optimal:30MB"; UserError on anything else.
 Strategy parse_strategy(std::string_view name);
 std::string name_of(const Strategy& strategy);
 

@@ -90,8 +90,11 @@ Model Model::zoo(const std::string& name, const ZooSettings& settings) {
   auto impl = std::make_shared<Impl>();
   impl->name = name;
   impl->build = [name, settings](const GraphRequest& request) {
-    return frontend::build_zoo_model(
-        name, {.batch = request.batch, .classes = settings.classes, .image_size = settings.image_size, .dtype = request.dtype});
+    return frontend::build_zoo_model(name, {.batch = request.batch,
+                                            .classes = settings.classes,
+                                            .image_size = settings.image_size,
+                                            .dtype = request.dtype,
+                                            .statistics_group = request.statistics_group});
   };
   impl->graph({});  // an unknown name is the caller's mistake here, not at the first use
   return Model(std::move(impl));
@@ -101,7 +104,7 @@ Model Model::define(const std::string& name, std::function<void(Layers&)> defini
   auto impl = std::make_shared<Impl>();
   impl->name = name;
   impl->build = [name, definition = std::move(definition)](const GraphRequest& request) {
-    Layers::Impl layers_impl{.builder = {name, request.batch, request.dtype}};
+    Layers::Impl layers_impl{.builder = {name, request.batch, request.dtype, request.statistics_group}};
     Layers layers(layers_impl);
     definition(layers);
     return std::move(layers_impl.builder).finish();

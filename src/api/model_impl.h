@@ -13,6 +13,7 @@ namespace snug {
 struct GraphRequest {
   std::int64_t batch = 1;  // examples of one microbatch
   DType dtype = DType::f32;
+  std::int64_t statistics_group = 0;  // see frontend::GraphBuilder
 };
 
 struct Model::Impl {

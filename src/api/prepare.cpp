@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "train/plan_file.h"
 
 namespace snug {
 
@@ -44,9 +45,10 @@ Backend open_backend(const train::Recipe& recipe) {
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
 
-Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend) {
+FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs) {
   const DType dtype = stored_as(recipe);
-  const CheckpointStrategy checkpoint = parse_checkpoint_strategy(recipe.checkpoint.value_or("none"));
+  const std::optional<CheckpointStrategy> checkpoint =
+      recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
@@ -55,29 +57,73 @@ Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const
     throw_user_error("the images of '{}' are {}x{} with {} channels; models take square ones with 3", data.name, data.height,
                      data.width, data.channels);
   }
-  const auto model = [&](std::int64_t microbatch) {
+  const auto model = [recipe, data, classes, dtype](std::int64_t microbatch) {
     Graph graph = frontend::build_zoo_model(recipe.model, {.batch = microbatch,
                                                            .classes = classes,
                                                            .image_size = data.height,
                                                            .dtype = dtype,
                                                            .augment = augments(recipe),
                                                            .mean = data.mean,
-                                                           .std = data.std});
+                                                           .std = data.std,
+                                                           .statistics_group = recipe.statistics_group.value_or(0)});
     frontend::freeze(graph, recipe.freeze);
     return graph;
   };
   const train::OptimizerRecipe& optimizer = recipe.optimizer;
-  return fit({.model = model,
-              .options = {.batch = recipe.batch,
-                          .sgd = {.momentum = optimizer.momentum,
-                                  .weight_decay = optimizer.weight_decay,
-                                  .nesterov = optimizer.nesterov,
-                                  .clip_norm = optimizer.clip_norm.value_or(0)},
-                          .checkpoint = checkpoint},
-              .budget = recipe.budget_bytes,
-              .microbatch = recipe.microbatch,
-              .min_microbatch = recipe.min_microbatch.value_or(10)},
-             backend);
+  return {.model = model,
+          .options = {.batch = recipe.batch,
+                      .sgd = {.momentum = optimizer.momentum,
+                              .weight_decay = optimizer.weight_decay,
+                              .nesterov = optimizer.nesterov,
+                              .clip_norm = optimizer.clip_norm.value_or(0)},
+                      .costs = std::move(costs),
+                      .workspace_limit = recipe.workspace_limit},
+          .budget = recipe.budget_bytes,
+          .microbatch = recipe.microbatch,
+          .checkpoint = checkpoint,
+          .min_microbatch = recipe.min_microbatch.value_or(10),
+          .statistics_group = recipe.statistics_group.value_or(0),
+          .allowed = parse_allowance(recipe.allow)};
+}
+
+Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
+  return fit(fit_request(recipe, data, std::move(costs)), backend);
+}
+
+Plan open_plan(const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
+               const Backend& backend) {
+  Plan plan = train::read_plan_file(path);
+  const FitRequest request = fit_request(recipe, data);
+  try {
+    train::adopt(plan, lower_model(request.model(plan.program.microbatch), backend, request.options));
+    train::check_kernels(plan, backend);
+  } catch (const UserError& error) {
+    throw_user_error("'{}': {}", path.string(), error.what());
+  }
+  if (recipe.budget_bytes && plan.planned_peak_bytes > *recipe.budget_bytes) {
+    throw DoesNotFit(
+        fmt::format("the plan in '{}' does not fit {} bytes: it takes {} bytes ({}); give that much, or leave out --plan",
+                    path.string(), recipe.budget_bytes->count(), plan.planned_peak_bytes.count(),
+                    format_bytes(plan.planned_peak_bytes)),
+        plan.planned_peak_bytes.count());
+  }
+  return plan;
+}
+
+Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, const Backend& backend) {
+  FitRequest plain = fit_request(recipe, data);
+  plain.budget.reset();
+  plain.microbatch.reset();
+  plain.checkpoint.reset();
+  plain.options.workspace_limit.reset();
+  return fit(plain, backend).plan.planned_peak_bytes;
+}
+
+train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
+  recipe.microbatch = point.microbatch;
+  recipe.checkpoint = to_string(point.checkpoint);
+  if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
+  return recipe;
 }
 
 train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data) {

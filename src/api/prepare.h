@@ -1,6 +1,7 @@
 // A recipe made ready to run: its data opened, its backend, its model planned inside the budget, its loop's settings.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 
 #include "data/dataset.h"
@@ -17,9 +18,22 @@ std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe);
 // UserError when the device is not there.
 Backend open_backend(const train::Recipe& recipe);
 
-// The model for this data, in the largest microbatches that fit the budget. UserError when model and data do not go together,
-// DoesNotFit when the budget is too small.
-Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend);
+// What a recipe asks of the planner. UserError when model and data do not go together.
+FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs = {});
+
+// The model for this data, as fast as the budget lets it be. DoesNotFit when the budget is too small.
+Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs = {});
+
+// A plan that was saved, for this recipe. UserError when it is one of another model, batch or backend, DoesNotFit when it is
+// larger than the budget.
+Plan open_plan(const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
+               const Backend& backend);
+
+// What the whole batch at once takes, with nothing recomputed.
+Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, const Backend& backend);
+
+// The recipe with what the planner chose: it asks for the same plan without a search.
+train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point);
 
 train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data);
 

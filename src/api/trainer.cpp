@@ -1,3 +1,4 @@
+#include "api/costs.h"
 #include "api/model_impl.h"
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
@@ -11,6 +12,7 @@ namespace snug {
 struct Trainer::Impl {
   train::Session session;
   MemorySummary memory;
+  double predicted_step_seconds;
 };
 
 namespace {
@@ -23,6 +25,7 @@ MemorySummary summarize(const Fit& found) {
           .bound_bytes = plan.bound_bytes.count(),
           .plain_peak_bytes = found.plain_peak_bytes.value_or(Bytes(0)).count(),
           .microbatch = plan.program.microbatch,
+          .checkpoint = to_string(found.point.checkpoint),
           .by_class = {.model = bytes(MemoryClass::model),
                        .gradient = bytes(MemoryClass::gradient),
                        .optimizer = bytes(MemoryClass::optimizer),
@@ -48,20 +51,30 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   if (options.budget_bytes < 0) throw_user_error("a budget of {} bytes is not possible", options.budget_bytes);
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
   Backend backend = backends::cpu_backend(thread_count(options.threads));
-  FitRequest request{.model = [&](std::int64_t microbatch) { return model.impl().graph({.batch = microbatch}); },
+  const Costs costs = find_costs(options.costs == "machine" ? std::nullopt : std::optional(options.costs), backend);
+  FitRequest request{.model =
+                         [&](std::int64_t microbatch) {
+                           return model.impl().graph({.batch = microbatch, .statistics_group = options.statistics_group});
+                         },
                      .options = {.batch = options.batch,
                                  .sgd = {.momentum = options.momentum,
                                          .weight_decay = options.weight_decay,
                                          .nesterov = options.nesterov,
                                          .clip_norm = options.clip_norm},
+                                 .costs = costs.table(),
                                  .red_zone = options.checking ? Bytes(128) : Bytes(0)},
-                     .min_microbatch = options.min_microbatch};
+                     .min_microbatch = options.min_microbatch,
+                     .statistics_group = options.statistics_group,
+                     .allowed = parse_allowance(options.allow)};
+  if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;
   Fit found = fit(request, backend);
   const MemorySummary memory = summarize(found);
-  impl_ = std::make_unique<Impl>(
-      Impl{.session = train::Session(std::move(found.plan), std::move(backend), options.seed), .memory = memory});
+  const double predicted = step_seconds(request.options.costs, found.plan.program);
+  impl_ = std::make_unique<Impl>(Impl{.session = train::Session(std::move(found.plan), std::move(backend), options.seed),
+                                      .memory = memory,
+                                      .predicted_step_seconds = predicted});
   impl_->session.set_learning_rate(options.learning_rate);
   if (options.clip_norm > 0) impl_->session.set_clip_norm(options.clip_norm);
 }
@@ -71,6 +84,8 @@ Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
 const MemorySummary& Trainer::memory() const { return impl_->memory; }
+
+double Trainer::predicted_step_seconds() const { return impl_->predicted_step_seconds; }
 
 void Trainer::start_measuring() { impl_->session.executor().start_measuring(); }
 

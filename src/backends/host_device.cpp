@@ -4,10 +4,12 @@
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "backends/omp_threads.h"
 #include "base/error.h"
+#include "base/process_memory.h"
 
 namespace snug::backends {
 
@@ -43,6 +45,21 @@ class HostArena : public Arena {
   std::size_t page_bytes_ = 0;
 };
 
+// One sentence about an arena that the operating system does not give. Where the process's address space is limited, it says to
+// the byte how much would do.
+[[noreturn]] void refuse_arena(Bytes size, std::size_t mapping_bytes, const char* call, int error) {
+  const Bytes mapped = mapped_bytes();
+  std::string sentence =
+      fmt::format("the operating system refuses an arena of {} bytes ({}: {})", size.count(), call, std::strerror(error));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    sentence +=
+        fmt::format("; the process has mapped {} of the {} bytes that it may (ulimit -v): give a smaller --budget, or allow {}",
+                    mapped.count(), limit.rlim_cur, mapped.count() + static_cast<std::int64_t>(mapping_bytes));
+  }
+  throw DoesNotFit(sentence);
+}
+
 // | guard page | front margin | arena ........ | back margin (< 64 bytes) | guard page |
 // The arena ends as close to the rear guard page as its alignment lets it, because kernels overrun at the end.
 HostArena::HostArena(Bytes size) : page_bytes_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
@@ -51,16 +68,12 @@ HostArena::HostArena(Bytes size) : page_bytes_(static_cast<std::size_t>(sysconf(
   const std::size_t pages = (padded + page_bytes_ - 1) / page_bytes_ * page_bytes_;
   mapping_bytes_ = pages + 2 * page_bytes_;
   void* mapping = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) {
-    throw DoesNotFit(
-        fmt::format("the operating system refuses an arena of {} bytes (mmap: {})", size.count(), std::strerror(errno)));
-  }
+  if (mapping == MAP_FAILED) refuse_arena(size, mapping_bytes_, "mmap", errno);
   mapping_ = static_cast<std::byte*>(mapping);
   if (pages > 0 && mprotect(mapping_ + page_bytes_, pages, PROT_READ | PROT_WRITE) != 0) {
     const int error = errno;
     munmap(mapping_, mapping_bytes_);
-    throw DoesNotFit(
-        fmt::format("the operating system refuses an arena of {} bytes (mprotect: {})", size.count(), std::strerror(error)));
+    refuse_arena(size, mapping_bytes_, "mprotect", error);
   }
   // Large pages where the kernel has them: fewer misses of the address cache. Only whole ones inside the mapping are used, so the
   // arena takes no byte more; a kernel that knows no such pages is no reason to stop.

@@ -8,9 +8,18 @@ namespace snug {
 struct ProcessMemory {
   Bytes resident;       // now
   Bytes peak_resident;  // the most so far
+  Bytes mapped;         // address space now: what RLIMIT_AS limits
+  Bytes peak_mapped;
 };
 
 // InternalError where there is no /proc.
 ProcessMemory process_memory();
+
+// ProcessMemory::mapped to the page, found without allocating: for whoever has just been refused memory. 0 where there is no
+// /proc.
+Bytes mapped_bytes();
+
+// Whether the machine could give a program that much now without swapping, and keep some for others.
+bool machine_has_room(Bytes size);
 
 }  // namespace snug

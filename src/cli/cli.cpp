@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -27,10 +28,11 @@ struct Command {
   void (*run)(const Flags&);
 };
 
-constexpr std::array<Command, 7> kCommands{
+constexpr std::array<Command, 8> kCommands{
     {{"train", "trains a model inside a budget of bytes", add_train_flags, run_train},
      {"plan", "what training a model would take, before anything runs", add_plan_flags, run_plan},
      {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile},
+     {"sweep", "memory against throughput, measured budget by budget", add_sweep_flags, run_sweep},
      {"eval", "the accuracy of a run's weights", add_eval_flags, run_eval},
      {"export", "a run's weights as a safetensors file", add_export_flags, run_export},
      {"report", "a run as one page: its memory, value by value, and its training", add_report_flags, run_report},
@@ -63,6 +65,13 @@ void refuse_leftovers(const CLI::App& root, const CLI::App* command) {
   if (!rest.empty()) throw_user_error("'snug {}' was given '{}', which is one word too many", command->get_name(), rest.front());
 }
 
+// For scripts that look for a budget.
+nlohmann::ordered_json refusal_json(const DoesNotFit& refusal) {
+  nlohmann::ordered_json json{{"fits", false}, {"message", refusal.what()}};
+  if (refusal.smallest_budget_bytes() > 0) json["smallest_budget_bytes"] = refusal.smallest_budget_bytes();
+  return json;
+}
+
 void execute(std::vector<std::string> arguments) {
   CLI::App root("trains neural networks inside the memory you give it", "snug");
   Flags flags;
@@ -92,8 +101,12 @@ void execute(std::vector<std::string> arguments) {
     throw_user_error("{} needs a value", message.substr(0, message.find(':')));
   } catch (const CLI::ConversionError&) {
     throw UserError(
-        "--json, --timeline, --kernels, --resume and --best take no value; write them alone");  // values of other flags are taken
-                                                                                                // as text
+        "--json, --timeline, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone");  // values
+                                                                                                                            // of
+                                                                                                                            // other
+                                                                                                                            // flags
+                                                                                                                            // are
+                                                                                                                            // text
   } catch (const CLI::ParseError& error) {
     throw UserError(error.what());
   }
@@ -101,7 +114,13 @@ void execute(std::vector<std::string> arguments) {
   refuse_leftovers(root, chosen.empty() ? nullptr : chosen.front());
   flags.command = chosen.front()->get_name();
   for (const Command& command : kCommands) {
-    if (command.name == flags.command) command.run(flags);
+    if (command.name != flags.command) continue;
+    try {
+      command.run(flags);
+    } catch (const DoesNotFit& refusal) {
+      if (flags.json) write_out(refusal_json(refusal).dump() + "\n");
+      throw;
+    }
   }
 }
 

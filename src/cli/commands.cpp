@@ -2,77 +2,116 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <utility>
 
+#include "api/costs.h"
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/output.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "plan/explain.h"
 #include "plan/fit.h"
-#include "plan/ladder.h"
+#include "report/frontier.h"
 #include "report/json.h"
 #include "report/kernels.h"
 #include "report/page.h"
 #include "report/text.h"
+#include "report/timeline.h"
 #include "report/torch_snapshot.h"
 #include "train/file_io.h"
+#include "train/plan_file.h"
 
 namespace snug::cli {
 
 namespace {
 
-// What the flags ask for, planned.
+// What the flags ask for, and its plan.
 struct Planned {
-  Plan plan;
+  FitRequest request;
+  Fit fit;
   Backend backend;
   report::Settings settings;
-  std::vector<Rung> ladder;  // where the report is asked for
 };
 
 int asked_threads(const Flags& flags) {
   return flags.threads ? static_cast<int>(parse_count("--threads", *flags.threads, 1, 1024)) : 0;
 }
 
+void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
+// As the flags say: read, or measured first.
+Costs costs_of(const Flags& flags, const FitRequest& request, const Backend& backend) {
+  Costs costs = flags.measure_costs ? find_costs_to_measure(flags.costs, backend) : find_costs(flags.costs, backend);
+  if (!costs.note.empty()) note("snug: " + costs.note);
+  if (flags.measure_costs) measure_costs(request, backend, costs, note);
+  return costs;
+}
+
 Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const auto [batch, microbatch] = examples_of(flags);
   const std::int64_t min_microbatch =
       flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
+  const std::int64_t group =
+      flags.statistics_group ? parse_count("--statistics-group", *flags.statistics_group, 1, kMostExamples) : 0;
   const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
-  const CheckpointStrategy checkpoint = parse_checkpoint_strategy(flags.checkpoint.value_or("none"));
+  const std::optional<CheckpointStrategy> checkpoint =
+      flags.checkpoint ? std::optional(parse_checkpoint_strategy(*flags.checkpoint)) : std::nullopt;
+  const Allowance allowed = flags.allow ? parse_allowance(parse_list("--allow", *flags.allow)) : Allowance();
   const std::string precision = flags.precision.value_or("fp32");
   require_value("--precision", precision, "fp32");
   const int threads = thread_count(asked_threads(flags));
   const frontend::ZooOptions options{
       .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
-      .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0};
+      .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0,
+      .statistics_group = group};
 
   Backend backend = backends::cpu_backend(threads);
-  if (flags.workspace_limit) backend.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
-  const auto model = [&](std::int64_t size) {
+  const std::optional<Bytes> workspace_limit =
+      flags.workspace_limit ? std::optional(parse_size("--workspace-limit", *flags.workspace_limit)) : std::nullopt;
+  const auto model = [name = *flags.model, frozen = flags.frozen, options](std::int64_t size) {
     frontend::ZooOptions sized = options;
     sized.batch = size;
-    Graph graph = frontend::build_zoo_model(*flags.model, sized);
-    frontend::freeze(graph, flags.frozen);
+    Graph graph = frontend::build_zoo_model(name, sized);
+    frontend::freeze(graph, frozen);
     return graph;
   };
-  const CompileOptions compile_options{.batch = batch, .checkpoint = checkpoint, .passes = passes};
-  Fit found = fit(
-      {.model = model, .options = compile_options, .budget = budget, .microbatch = microbatch, .min_microbatch = min_microbatch},
-      backend);
+  FitRequest request{.model = model,
+                     .options = {.batch = batch, .passes = passes, .workspace_limit = workspace_limit},
+                     .budget = budget,
+                     .microbatch = microbatch,
+                     .checkpoint = checkpoint,
+                     .min_microbatch = min_microbatch,
+                     .statistics_group = group,
+                     .allowed = allowed};
+  const Costs costs = costs_of(flags, request, backend);
+  request.options.costs = costs.table();
+  Fit found = fit(request, backend);
   report::Settings settings{.precision = precision,
-                            .checkpoint = to_string(checkpoint),
+                            .checkpoint = to_string(found.point.checkpoint),
+                            .statistics_group = group,
                             .budget = budget,
                             .backend = std::string(backend.name),
-                            .threads = threads};
-  std::vector<Rung> ladder;
-  if (flags.html || flags.timeline) ladder = find_ladder(model, compile_options, found.plan, backend);
-  return {
-      .plan = std::move(found.plan), .backend = std::move(backend), .settings = std::move(settings), .ladder = std::move(ladder)};
+                            .threads = threads,
+                            .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),
+                            .costs = describe_source(costs)};
+  return {.request = std::move(request), .fit = std::move(found), .backend = std::move(backend), .settings = std::move(settings)};
 }
 
 void write_json(const nlohmann::ordered_json& json) { write_out(json.dump() + "\n"); }
+
+void refuse_beside_dump(const Flags& flags) {
+  const std::array<std::pair<bool, std::string_view>, 5> others{{{flags.json, "--json"},
+                                                                 {flags.kernels, "--kernels"},
+                                                                 {flags.explain, "--explain"},
+                                                                 {flags.html.has_value(), "--html"},
+                                                                 {flags.torch_snapshot.has_value(), "--torch-snapshot"}}};
+  for (const auto& [given, name] : others) {
+    if (given) throw_user_error("--dump-after prints the program and nothing else; leave out {}", name);
+  }
+}
 
 }  // namespace
 
@@ -92,15 +131,7 @@ Examples examples_of(const Flags& flags) {
 }
 
 void run_plan(const Flags& flags) {
-  if (flags.dump_after) {
-    const std::array<std::pair<bool, std::string_view>, 4> others{{{flags.json, "--json"},
-                                                                   {flags.kernels, "--kernels"},
-                                                                   {flags.html.has_value(), "--html"},
-                                                                   {flags.torch_snapshot.has_value(), "--torch-snapshot"}}};
-    for (const auto& [given, name] : others) {
-      if (given) throw_user_error("--dump-after prints the program and nothing else; leave out {}", name);
-    }
-  }
+  if (flags.dump_after) refuse_beside_dump(flags);
   if (flags.timeline && !flags.json) throw UserError("--timeline goes with --json; --html FILE draws the same");
   PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
   std::string program_text;
@@ -108,25 +139,30 @@ void run_plan(const Flags& flags) {
     passes.dump_after = *flags.dump_after;
     passes.dump = [&](std::string_view /*pass*/, const std::string& text) { program_text = text; };
   }
-  const auto [plan, backend, settings, ladder] = make_plan(flags, passes);
+  const auto [request, found, backend, settings] = make_plan(flags, passes);
+  const Plan& plan = found.plan;
+  if (flags.save) train::write_plan_file(*flags.save, plan);
+  if (flags.torch_snapshot) train::write_text_file(*flags.torch_snapshot, report::torch_snapshot(plan));
   if (flags.dump_after) return write_out(program_text);
 
-  if (flags.torch_snapshot) train::write_text_file(*flags.torch_snapshot, report::torch_snapshot(plan));
-  // The page is drawn from what --json --timeline prints.
-  nlohmann::ordered_json json;
-  if (flags.timeline || flags.html) {
-    json = report::report_json(plan, settings);
-    json["methods"] = report::methods_json(ladder);
-    if (flags.html) train::write_text_file(*flags.html, report::page(json));
-  }
+  const bool explains = flags.explain || flags.timeline || flags.html;
+  const Frontier frontier = explains ? find_frontier(request, backend) : Frontier();
+  const std::vector<MethodStep> steps = explains ? explain(request, found.point, backend) : std::vector<MethodStep>();
+  Backend limited = backend;  // as it was asked
+  limited.workspace_limit = found.point.workspace_limit ? found.point.workspace_limit : request.options.workspace_limit;
   const std::vector<report::KernelUse> kernels =
-      flags.kernels ? report::kernels_of(plan.program, backend) : std::vector<report::KernelUse>{};
-  if (flags.json) {
-    if (!flags.timeline) json = report::plan_json(plan, settings);
+      flags.kernels ? report::kernels_of(plan.program, limited) : std::vector<report::KernelUse>{};
+  if (flags.json || flags.html) {
+    nlohmann::ordered_json json = report::plan_json(plan, settings);
+    if (explains) report::put_explanation(json, frontier, steps);
     if (flags.kernels) json["kernels"] = report::kernels_json(kernels);
-    return write_json(json);
+    nlohmann::ordered_json drawn = json;
+    if (flags.timeline || flags.html) drawn["timeline"] = report::timeline_json(plan);
+    if (flags.html) train::write_text_file(*flags.html, report::page(drawn));
+    if (flags.json) return write_json(flags.timeline ? drawn : json);
   }
   std::string text = report::plan_text(plan, settings);
+  if (flags.explain) text += "\n" + report::explanation_text(frontier, found.point, steps);
   if (flags.kernels) text += "\n" + report::kernels_text(kernels);
   if (flags.html) text += fmt::format("\n{}: the memory report; open it in a browser\n", *flags.html);
   write_out(text);
@@ -136,10 +172,10 @@ void run_profile(const Flags& flags) {
   if (flags.accounting == "paper") return run_paper_profile(flags);
   if (flags.accounting != "real") throw_user_error("--accounting takes real or paper, not '{}'", flags.accounting);
   if (flags.nonzero) throw_user_error("--nonzero goes with --accounting paper; weights are trained dense so far");
-  const auto [plan, backend, settings, ladder] =
+  const auto [request, found, backend, settings] =
       make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
-  if (flags.json) return write_json(report::profile_json(plan, settings));
-  write_out(report::profile_text(plan, settings));
+  if (flags.json) return write_json(report::profile_json(found.plan, settings));
+  write_out(report::profile_text(found.plan, settings));
 }
 
 }  // namespace snug::cli

@@ -18,6 +18,7 @@ void run_plan(const Flags& flags);
 void run_profile(const Flags& flags);
 void run_paper_profile(const Flags& flags);  // run_profile with --accounting paper
 void run_train(const Flags& flags);
+void run_sweep(const Flags& flags);
 void run_eval(const Flags& flags);
 void run_export(const Flags& flags);
 void run_report(const Flags& flags);

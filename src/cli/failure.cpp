@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,12 @@ int say(std::string message, int code) {
   return code;
 }
 
+int say_defect(const std::exception& error) {
+  return say(fmt::format("internal error: {}; this is a defect in Snug {}, please report it with the command you ran",
+                         error.what(), kVersion),
+             kInternalError);
+}
+
 }  // namespace
 
 int report_failure(const std::exception_ptr& failure) {
@@ -38,10 +45,14 @@ int report_failure(const std::exception_ptr& failure) {
     return say(error.what(), kDoesNotFit);
   } catch (const std::bad_alloc&) {
     return say("this machine has too little memory to make the plan; try a smaller model", kInternalError);
+  } catch (const std::system_error& error) {
+    // A thread or a mapping that the operating system does not give.
+    if (error.code() == std::errc::resource_unavailable_try_again || error.code() == std::errc::not_enough_memory)
+      return say("the operating system gives this process no more memory or threads; allow it more (see 'ulimit -a')",
+                 kInternalError);
+    return say_defect(error);
   } catch (const std::exception& error) {
-    return say(fmt::format("internal error: {}; this is a defect in Snug {}, please report it with the command you ran",
-                           error.what(), kVersion),
-               kInternalError);
+    return say_defect(error);
   } catch (...) {
     return say(fmt::format("internal error; this is a defect in Snug {}, please report it with the command you ran", kVersion),
                kInternalError);

@@ -26,23 +26,41 @@ void add_json_flag(CLI::App& app, Flags& flags) { app.add_flag("--json", flags.j
 // Which program: the model and how it is trained.
 void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_default) {
   add(app, "--batch", flags.batch, "N", "examples of one step" + batch_default);
-  add(app, "--budget", flags.budget, "BYTES", "memory that training may take, as in 24MB or 6.4MiB (default: all it likes)");
-  add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: as many as fit)");
+  add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
+  add(app, "--allow", flags.allow, "LIST",
+      "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
+      "of parts of the batch) (default: all of these)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
+  add(app, "--statistics-group", flags.statistics_group, "N",
+      "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY",
-      "what stays for backward, which computes the rest again: none (default), no-bn, sqrt, log, every-M, residual-M, "
-      "residual-M*");
+      "what stays for backward, which computes the rest again: none, no-bn, sqrt, log, chen, every-M, residual-M, residual-M*, "
+      "or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain needed) (default: none, "
+      "or what the budget asks for)");
+  add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");
   add_each(app, "--freeze", flags.frozen, "PREFIX", "parameters so named are not trained; may be repeated");
   add(app, "--threads", flags.threads, "N", "threads that will run it (default: all cores)");
+  add(app, "--costs", flags.costs, "FILE",
+      "node times that predictions are made from; none: a fixed table (default: this machine's, once they were measured)");
 }
 
+void add_budget_flag(CLI::App& app, Flags& flags) {
+  add(app, "--budget", flags.budget, "BYTES", "memory that training may take, as in 24MB or 6.4MiB (default: all it likes)");
+}
+
+void add_data_flag(CLI::App& app, Flags& flags, const std::string& fallback) {
+  add(app, "--data", flags.data, "DATA",
+      "embedded, cifar10, or a folder of images: FOLDER/train/CLASS/*.png (default: " + fallback + ")");
+}
+
+void add_device_flag(CLI::App& app, Flags& flags) { add(app, "--device", flags.device, "DEVICE", "cpu or cuda (default: cpu)"); }
+
 void add_compiler_flags(CLI::App& app, Flags& flags) {
-  add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
-  add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that costs bytes, such as prepack_weights");
+  add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that runs on request: fuse_update, prepack_weights");
 }
 
 void add_run_folder(CLI::App& app, Flags& flags) {
@@ -55,7 +73,11 @@ void add_run_folder(CLI::App& app, Flags& flags) {
 void add_plan_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
   add_program_flags(app, flags, "");
+  add_budget_flag(app, flags);
+  app.add_flag("--measure-costs", flags.measure_costs, "first measure this model's node times on this machine");
+  app.add_flag("--explain", flags.explain, "what one more MB buys, and what each method saves");
   app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
+  add(app, "--save", flags.save, "FILE", "keep the plan, for 'snug train --plan FILE'");
   add_json_flag(app, flags);
   app.add_flag("--timeline", flags.timeline, "with --json: also every node, and where and how long every value lives");
   add(app, "--html", flags.html, "FILE", "also write the memory report: one page with every value, for a browser");
@@ -67,6 +89,7 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
 void add_profile_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
   add_program_flags(app, flags, "");
+  add_budget_flag(app, flags);
   add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real (a plan), or paper (the report's)");
   add(app, "--nonzero", flags.nonzero, "SHARE", "with --accounting paper: weights stored, as in 0.3 (default: 1)");
   add_json_flag(app, flags);
@@ -75,12 +98,12 @@ void add_profile_flags(CLI::App& app, Flags& flags) {
 
 void add_train_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
-  add(app, "--data", flags.data, "DATA",
-      "embedded, cifar10, or a folder of images: FOLDER/train/CLASS/*.png (default: embedded)");
+  add_data_flag(app, flags, "embedded");
   add_program_flags(app, flags, " (default: 100)");
+  add_budget_flag(app, flags);
   add(app, "--epochs", flags.epochs, "N", "times through the data (default: 1)");
   add(app, "--steps", flags.steps, "N", "batches to train on, instead of epochs");
-  add(app, "--device", flags.device, "DEVICE", "cpu or cuda (default: cpu)");
+  add_device_flag(app, flags);
   add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
   add(app, "--learning-rate", flags.learning_rate, "R", "of SGD with Nesterov momentum (default: 0.1)");
   add(app, "--momentum", flags.momentum, "M", "share of the last update that goes on (default: 0.9)");
@@ -97,8 +120,24 @@ void add_train_flags(CLI::App& app, Flags& flags) {
   add(app, "--keep", flags.keep, "N", "newest snapshots that stay, beside the best (default: 2)");
   add(app, "--out", flags.out, "FOLDER", "where the run is kept (default: runs/MODEL)");
   app.add_flag("--resume", flags.resume, "go on with the run in --out, from its last snapshot");
-  add(app, "--allow", flags.allow, "LIST", "how far a plan may go: exact,reassociated,microbatch (the default: all of these)");
+  add(app, "--plan", flags.plan, "FILE", "run this plan, made with 'snug plan --save FILE'");
   add_json_flag(app, flags);
+}
+
+void add_sweep_flags(CLI::App& app, Flags& flags) {
+  add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
+  add_program_flags(app, flags, "");
+  add(app, "--budgets", flags.budgets, "A..B",
+      "the smallest and the largest budget, as in 6.7MB..24MB (default: from the smallest possible to what plain training "
+      "takes)");
+  add(app, "--points", flags.points, "N", "how many budgets, both ends included (default: 20)");
+  add_data_flag(app, flags, "random images of the model's own shape");
+  add(app, "--steps", flags.steps, "N", "timed at each budget, of which the median counts (default: 5)");
+  add_device_flag(app, flags);
+  add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
+  add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
+  add_json_flag(app, flags);
+  add(app, "--html", flags.html, "FILE", "also write a page that draws it, for a browser");
 }
 
 void add_eval_flags(CLI::App& app, Flags& flags) {

@@ -26,7 +26,12 @@ struct Flags {
   std::optional<std::string> batch;
   std::optional<std::string> microbatch;
   std::optional<std::string> min_microbatch;
+  std::optional<std::string> statistics_group;
   std::optional<std::string> budget;
+  std::optional<std::string> budgets;
+  std::optional<std::string> points;
+  std::optional<std::string> costs;
+  bool measure_costs = false;
   std::optional<std::string> allow;
   std::optional<std::string> classes;
   std::optional<std::string> image_size;
@@ -64,8 +69,11 @@ struct Flags {
   std::vector<std::string> disabled_passes;
   std::vector<std::string> enabled_passes;
   std::optional<std::string> dump_after;
+  std::optional<std::string> save;  // where a plan goes
+  std::optional<std::string> plan;  // a file that `save` made
   bool json = false;
   bool kernels = false;
+  bool explain = false;
   bool timeline = false;
   std::optional<std::string> html;
   std::optional<std::string> torch_snapshot;
@@ -74,6 +82,7 @@ struct Flags {
 void add_plan_flags(CLI::App& app, Flags& flags);
 void add_profile_flags(CLI::App& app, Flags& flags);
 void add_train_flags(CLI::App& app, Flags& flags);
+void add_sweep_flags(CLI::App& app, Flags& flags);
 void add_eval_flags(CLI::App& app, Flags& flags);
 void add_export_flags(CLI::App& app, Flags& flags);
 void add_report_flags(CLI::App& app, Flags& flags);

@@ -25,22 +25,27 @@ struct CommandHelp {
   bool shows_models;
 };
 
-constexpr std::array<CommandHelp, 7> kHelp{
+constexpr std::array<CommandHelp, 8> kHelp{
     {{"train",
       "MODEL|recipe.toml [flags]",
       {"snug train small-cnn --budget 2MB --epochs 12",
-       "snug train wrn-28-2 --data cifar10 --budget 64MB --epochs 30 --schedule cosine",
+       "snug train wrn-28-2 --data cifar10 --budget 24MB --epochs 30 --schedule cosine",
        "snug train --out runs/wrn-28-2 --resume"},
       true},
      {"plan",
       "MODEL --batch N [flags]",
-      {"snug plan wrn-28-2 --batch 100 --budget 64MB", "snug plan wrn-28-2 --batch 100 --html wrn.html",
+      {"snug plan wrn-28-2 --batch 100 --budget 24MB --explain", "snug plan wrn-28-2 --batch 100 --budget 24MB --html wrn.html",
        "snug plan resnet-50 --batch 64 --microbatch 8 --kernels"},
       true},
      {"profile",
       "MODEL --batch N [flags]",
       {"snug profile wrn-28-2 --batch 100", "snug profile resnet-18 --batch 32 --freeze layer",
        "snug profile wrn-28-2 --batch 100 --accounting paper --checkpoint residual-2"},
+      true},
+     {"sweep",
+      "MODEL --batch N [flags]",
+      {"snug sweep wrn-28-2 --batch 100", "snug sweep wrn-28-2 --batch 100 --budgets 24MB..400MB --points 8",
+       "snug sweep small-cnn --batch 100 --data embedded --json"},
       true},
      {"eval",
       "RUN [flags]",

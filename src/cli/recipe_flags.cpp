@@ -75,6 +75,7 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.batch) recipe.batch = parse_count("--batch", *flags.batch, 1, kMostExamples);
   take_count("--microbatch", flags.microbatch, 1, kMostExamples, recipe.microbatch);
   take_count("--min-microbatch", flags.min_microbatch, 1, kMostExamples, recipe.min_microbatch);
+  take_count("--statistics-group", flags.statistics_group, 1, kMostExamples, recipe.statistics_group);
   take_count("--classes", flags.classes, 2, 10'000'000, recipe.classes);
   take_count("--image-size", flags.image_size, 1, 65'536, recipe.image_size);
   take_count("--eval-every", flags.eval_every, 1, kMostSteps, recipe.eval_every);
@@ -88,6 +89,7 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
   if (flags.device) recipe.device = *flags.device;
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
+  if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
   if (flags.allow) recipe.allow = parse_list("--allow", *flags.allow);
   if (!flags.frozen.empty()) recipe.freeze = flags.frozen;
   if (flags.init) recipe.init = *flags.init;
@@ -109,8 +111,11 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--batch", &flags.batch},
       {"--microbatch", &flags.microbatch},
       {"--min-microbatch", &flags.min_microbatch},
+      {"--statistics-group", &flags.statistics_group},
       {"--budget", &flags.budget},
       {"--allow", &flags.allow},
+      {"--workspace-limit", &flags.workspace_limit},
+      {"--plan", &flags.plan},
       {"--classes", &flags.classes},
       {"--image-size", &flags.image_size},
       {"--device", &flags.device},

@@ -1,12 +1,15 @@
 // A run, seen: its plan and its metrics as one page.
 #include <filesystem>
 
+#include "api/explain_run.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "report/frontier.h"
 #include "report/json.h"
 #include "report/page.h"
+#include "report/timeline.h"
 #include "train/file_io.h"
 #include "train/plan_file.h"
 #include "train/run_folder.h"
@@ -15,17 +18,25 @@ namespace snug::cli {
 
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of a plan or of metrics
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of metrics
 
 // Reads only, and takes no lock: a run that is still training can be looked at.
 nlohmann::ordered_json json_of_run(const std::filesystem::path& folder) {
   const train::Recipe recipe = train::read_recipe(folder / train::kRecipeFile);
-  const Plan plan = train::parse_plan(train::read_text_file(folder / train::kPlanFile, kMostBytes));
-  nlohmann::ordered_json json = report::report_json(plan, {.precision = recipe.precision,
-                                                           .checkpoint = recipe.checkpoint.value_or("none"),
-                                                           .budget = recipe.budget_bytes,
-                                                           .backend = recipe.device,
-                                                           .threads = thread_count(static_cast<int>(recipe.threads))});
+  const Plan plan = train::read_plan_file(folder / train::kPlanFile);
+  nlohmann::ordered_json json = report::plan_json(plan, {.precision = recipe.precision,
+                                                         .checkpoint = checkpoint_of(recipe, plan),
+                                                         .statistics_group = recipe.statistics_group.value_or(0),
+                                                         .budget = recipe.budget_bytes,
+                                                         .backend = recipe.device,
+                                                         .threads = thread_count(static_cast<int>(recipe.threads))});
+  json["timeline"] = report::timeline_json(plan);
+  try {
+    const RunExplanation explanation = explain_run(recipe, plan);
+    report::put_explanation(json, explanation.frontier, explanation.steps);
+  } catch (const UserError& error) {
+    json["not_explained"] = error.what();  // the page says so
+  }
   json["data"] = recipe.data;
   json["run"] = folder.string();
   // A run that was stopped before its first step has none.

@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
 
+#include "api/costs.h"
+#include "api/explain_run.h"
 #include "api/prepare.h"
 #include "base/error.h"
 #include "base/process_memory.h"
@@ -33,6 +36,8 @@ struct Run {
   std::unique_ptr<train::Session> session;
   train::Progress progress;
   std::optional<Bytes> plain_peak_bytes;  // of the whole batch at once
+  std::optional<double> predicted_step_seconds;
+  std::string costs;  // what that was predicted from
 };
 
 // runs/MODEL, or the first of runs/MODEL-2, runs/MODEL-3, ... that is not there.
@@ -53,27 +58,64 @@ void configure(train::Session& session, const train::Recipe& recipe) {
   if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
 }
 
+// Read only: a run that is to stay inside its budget does not measure.
+Costs costs_of(const Flags& flags, const Backend& backend) {
+  Costs costs = find_costs(flags.costs, backend);
+  if (!costs.note.empty()) note("snug: " + costs.note);
+  return costs;
+}
+
+// The plan that --plan names says all that these would.
+void refuse_flags_beside_plan(const Flags& flags) {
+  const std::pair<std::string_view, const std::optional<std::string>*> settled[] = {{"--microbatch", &flags.microbatch},
+                                                                                    {"--min-microbatch", &flags.min_microbatch},
+                                                                                    {"--checkpoint", &flags.checkpoint},
+                                                                                    {"--workspace-limit", &flags.workspace_limit},
+                                                                                    {"--allow", &flags.allow}};
+  for (const auto& [name, value] : settled) {
+    if (*value) throw_user_error("the plan in '{}' is run as it is; leave out {}", *flags.plan, name);
+  }
+}
+
+// The plan to train with, and the recipe with what was chosen for it.
+Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description& data, const Backend& backend,
+             const CostTable& costs) {
+  if (flags.plan) {
+    refuse_flags_beside_plan(flags);
+    Plan plan = open_plan(*flags.plan, recipe, data, backend);
+    recipe.microbatch = plan.program.microbatch;
+    recipe.checkpoint.reset();
+    return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
+  }
+  Fit found = fit_recipe(recipe, data, backend, costs);
+  if (recipe.budget_bytes) recipe = with_choices(recipe, found.point);
+  return found;
+}
+
 Run begin(const Flags& flags) {
   train::Recipe recipe = recipe_of(flags);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   const Backend backend = open_backend(recipe);
-  Fit found = fit_recipe(recipe, dataset->description(), backend);
+  const Costs costs = costs_of(flags, backend);
+  Fit found = plan_run(flags, recipe, dataset->description(), backend, costs.table());
   auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
   configure(*session, recipe);
   if (recipe.init) train::import_weights(*recipe.init, *session);
   // Only a run that can begin leaves a folder behind.
   const std::filesystem::path out = flags.out ? std::filesystem::path(*flags.out) : free_folder(recipe.model);
-  train::RunFolder folder = train::RunFolder::create(out, recipe);
-  folder.write_plan(session->plan());
+  train::RunFolder folder = train::RunFolder::create(out, recipe, &session->plan());
   train::Progress progress{.recipe = train::print_recipe(recipe)};
+  const auto predicted = predict_step_seconds(costs, session->plan(), backend);
   return {.recipe = std::move(recipe),
           .folder = std::move(folder),
           .dataset = std::move(dataset),
           .settings = std::move(settings),
           .session = std::move(session),
           .progress = std::move(progress),
-          .plain_peak_bytes = found.plain_peak_bytes};
+          .plain_peak_bytes = found.plain_peak_bytes,
+          .predicted_step_seconds = predicted,
+          .costs = describe_source(costs)};
 }
 
 Run go_on(const Flags& flags) {
@@ -84,7 +126,7 @@ Run go_on(const Flags& flags) {
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   const Backend backend = open_backend(recipe);
-  Fit found = fit_recipe(recipe, dataset->description(), backend);
+  const Costs costs = costs_of(flags, backend);
   const train::FoundSnapshot latest = folder.find_latest_good();
   for (const std::string& warning : latest.warnings) note("snug: " + warning);
   if (!latest.snapshot && !latest.warnings.empty()) {
@@ -94,8 +136,9 @@ Run go_on(const Flags& flags) {
   }
   if (latest.snapshot) refuse_other_run(train::parse_recipe(latest.snapshot->progress.recipe), recipe);
   // The saved plan, not a new one: other kernels or another microbatch would give other bits.
-  auto session = std::make_unique<train::Session>(
-      latest.snapshot ? train::plan_of(*latest.snapshot, backend) : std::move(found.plan), backend, recipe.seed);
+  Plan plan = latest.snapshot ? train::plan_of(*latest.snapshot, backend)
+                              : open_plan(folder.plan_path(), recipe, dataset->description(), backend);
+  auto session = std::make_unique<train::Session>(std::move(plan), backend, recipe.seed);
   configure(*session, recipe);
   train::Progress progress{.recipe = train::print_recipe(recipe)};
   if (latest.snapshot) {
@@ -104,15 +147,19 @@ Run go_on(const Flags& flags) {
   } else if (recipe.init) {
     train::import_weights(*recipe.init, *session);
   }
+  const Bytes plain = plain_peak(recipe, dataset->description(), backend);
   folder.rewind(session->step());
   note(fmt::format("going on after step {} of {}", session->step(), folder.path().string()));
+  const auto predicted = predict_step_seconds(costs, session->plan(), backend);
   return {.recipe = std::move(recipe),
           .folder = std::move(folder),
           .dataset = std::move(dataset),
           .settings = std::move(settings),
           .session = std::move(session),
           .progress = std::move(progress),
-          .plain_peak_bytes = found.plain_peak_bytes};
+          .plain_peak_bytes = plain,
+          .predicted_step_seconds = predicted,
+          .costs = describe_source(costs)};
 }
 
 std::string percent(double share) { return fmt::format("{:.2f}%", 100 * share); }
@@ -127,6 +174,7 @@ std::string opening(const Run& run) {
   out += fmt::format("{} steps of {} examples", report::format_count(static_cast<std::int64_t>(run.settings.total_steps)),
                      plan.program.batch);
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
+  if (run.recipe.statistics_group) out += fmt::format(", batch norm over groups of {}", *run.recipe.statistics_group);
   out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe.budget_bytes));
   if (run.plain_peak_bytes && *run.plain_peak_bytes > plan.planned_peak_bytes) {
@@ -155,10 +203,13 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
 nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& result, double seconds) {
   const Plan& plan = run.session->plan();
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = run.recipe.precision,
-                                                         .checkpoint = run.recipe.checkpoint.value_or("none"),
+                                                         .checkpoint = checkpoint_of(run.recipe, plan),
+                                                         .statistics_group = run.recipe.statistics_group.value_or(0),
                                                          .budget = run.recipe.budget_bytes,
                                                          .backend = run.recipe.device,
-                                                         .threads = thread_count(static_cast<int>(run.recipe.threads))});
+                                                         .threads = thread_count(static_cast<int>(run.recipe.threads)),
+                                                         .predicted_step_seconds = run.predicted_step_seconds,
+                                                         .costs = run.costs});
   json["data"] = run.recipe.data;
   json["run"] = run.folder.path().string();
   json["steps"] = result.steps;
@@ -168,7 +219,9 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   json["measured_peak_bytes"] = result.measured_peak_bytes.count();
   json["images_per_second"] = result.images_per_second;
   const bool in_process = run.session->executor().arena().host_accessible();
-  json["process_overhead_bytes"] = process_memory().peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
+  const ProcessMemory memory = process_memory();
+  json["process_overhead_bytes"] = memory.peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
+  json["peak_mapped_bytes"] = memory.peak_mapped.count();
   json["train_loss"] = result.train_loss;
   if (result.last_evaluation) {
     json["test_loss"] = result.last_evaluation->loss;

@@ -27,8 +27,8 @@ auto in_layer(const std::string& name, Build build) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(std::string name, std::int64_t batch, DType dtype)
-    : dtype_(dtype), builder_(graph_.states, graph_.forward) {
+GraphBuilder::GraphBuilder(std::string name, std::int64_t batch, DType dtype, std::int64_t statistics_group)
+    : dtype_(dtype), statistics_group_(statistics_group), builder_(graph_.states, graph_.forward) {
   check_name(name);
   if (batch < 1) throw_user_error("a batch of {} examples is not possible; use at least 1", batch);
   if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::f16)
@@ -135,7 +135,8 @@ ValueId GraphBuilder::batch_norm(const std::string& name, ValueId x, const Batch
   const StateId running_mean = add_state(name + ".running_mean", row, Role::statistic, false, zeros);
   const StateId running_var = add_state(name + ".running_var", row, Role::statistic, false, ones);
   const ValueId scalars = read(graph_.scalars);
-  const std::int64_t group_size = options.group_size == 0 ? shape[0] : options.group_size;
+  const std::int64_t asked = options.group_size == 0 ? statistics_group_ : options.group_size;
+  const std::int64_t group_size = asked == 0 ? shape[0] : asked;
 
   const Attributes grouping{{"group_size", group_size}};
   const auto statistics = emit(name, ops::batch_norm_statistics, {x, scalars}, grouping);

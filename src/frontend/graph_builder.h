@@ -16,7 +16,9 @@ class GraphBuilder {
  public:
   // `dtype` (f16, f32 or f64) is what activations, parameters, gradients and momentum are stored in; with f16 the parameters and
   // statistics of normalisation stay f32.
-  GraphBuilder(std::string name, std::int64_t batch, DType dtype = DType::f32);
+  // `statistics_group`: examples whose batch-norm statistics are taken together where a layer does not say so itself; 0: all of
+  // the microbatch. With groups of b a microbatch does what microbatches of b would.
+  GraphBuilder(std::string name, std::int64_t batch, DType dtype = DType::f32, std::int64_t statistics_group = 0);
   // The section builder points into the graph beside it.
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
@@ -67,6 +69,7 @@ class GraphBuilder {
 
   Graph graph_;
   DType dtype_;
+  std::int64_t statistics_group_;
   SectionBuilder builder_;
   std::unordered_set<std::string> state_names_;
   std::int64_t random_keys_ = 0;  // each dropout layer draws from a stream of its own

@@ -13,39 +13,37 @@ struct Stage {
   std::int64_t blocks;
 };
 
-ValueId norm_relu_conv(GraphBuilder& b, const std::string& block, int number, ValueId x, const Conv2dOptions& conv,
-                       const BatchNormOptions& norm) {
-  x = b.batch_norm(fmt::format("{}.bn{}", block, number), x, norm);
+ValueId norm_relu_conv(GraphBuilder& b, const std::string& block, int number, ValueId x, const Conv2dOptions& conv) {
+  x = b.batch_norm(fmt::format("{}.bn{}", block, number), x);
   x = b.relu(fmt::format("{}.relu{}", block, number), x);
   return b.conv2d(fmt::format("{}.conv{}", block, number), x, conv);
 }
 
 ValueId residual_block(GraphBuilder& b, const std::string& name, ValueId x, std::int64_t channels, std::int64_t stride,
-                       ResidualKind kind, const BatchNormOptions& norm) {
+                       ResidualKind kind) {
   ValueId y = x;
   if (kind == ResidualKind::basic) {
-    y = norm_relu_conv(b, name, 1, y, {.out_channels = channels, .kernel = 3, .stride = stride, .padding = 1}, norm);
-    y = norm_relu_conv(b, name, 2, y, {.out_channels = channels, .kernel = 3, .padding = 1}, norm);
+    y = norm_relu_conv(b, name, 1, y, {.out_channels = channels, .kernel = 3, .stride = stride, .padding = 1});
+    y = norm_relu_conv(b, name, 2, y, {.out_channels = channels, .kernel = 3, .padding = 1});
   } else {
-    y = norm_relu_conv(b, name, 1, y, {.out_channels = channels / 4, .kernel = 1, .stride = stride}, norm);
-    y = norm_relu_conv(b, name, 2, y, {.out_channels = channels / 4, .kernel = 3, .padding = 1}, norm);
-    y = norm_relu_conv(b, name, 3, y, {.out_channels = channels, .kernel = 1}, norm);
+    y = norm_relu_conv(b, name, 1, y, {.out_channels = channels / 4, .kernel = 1, .stride = stride});
+    y = norm_relu_conv(b, name, 2, y, {.out_channels = channels / 4, .kernel = 3, .padding = 1});
+    y = norm_relu_conv(b, name, 3, y, {.out_channels = channels, .kernel = 1});
   }
   return b.add(name + ".add", y, b.shortcut(name + ".shortcut", x, channels, stride));
 }
 
 Graph build(const std::string& name, const std::array<Stage, 3>& stages, ResidualKind kind, const ZooOptions& options) {
-  GraphBuilder b(name, options.batch, options.dtype);
-  const BatchNormOptions norm{.group_size = options.statistics_group};
+  GraphBuilder b(name, options.batch, options.dtype, options.statistics_group);
   ValueId x = zoo_input(b, options, 32);
   x = b.conv2d("stem.conv", x, {.out_channels = 16, .kernel = 3, .padding = 1});
   for (std::size_t s = 0; s < stages.size(); ++s) {
     for (std::int64_t i = 0; i < stages[s].blocks; ++i) {
       const std::int64_t stride = s > 0 && i == 0 ? 2 : 1;
-      x = residual_block(b, fmt::format("group{}.block{}", s + 1, i + 1), x, stages[s].channels, stride, kind, norm);
+      x = residual_block(b, fmt::format("group{}.block{}", s + 1, i + 1), x, stages[s].channels, stride, kind);
     }
   }
-  x = b.relu("head.relu", b.batch_norm("head.bn", x, norm));
+  x = b.relu("head.relu", b.batch_norm("head.bn", x));
   b.softmax_cross_entropy(b.linear("head.fc", b.global_avg_pool("head.pool", x), classes_or(options, 10)));
   return std::move(b).finish();
 }

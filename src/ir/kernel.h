@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct KernelQuery {
 struct Accept {
   Bytes workspace;                 // scratch the kernel needs while it runs
   std::string_view numerics = "";  // kernels of one class give the same bits; empty: the op's plain definition
-  double estimated_seconds = 0;    // 0: unknown
+  // Time beside the first choice for the same node. 0: not known, so only a user's own limit leads here, never a search.
+  double slowdown = 0;
 };
 struct Refuse {
   std::string reason;
@@ -59,6 +61,25 @@ struct KernelDef {
   std::unique_ptr<BoundKernel> (*bind)(const KernelArguments&) = nullptr;
 };
 
+// What kernels answered before. Who compiles the same nodes over and over asks only once: a library may take longer to say how
+// much workspace it needs than all passes together.
+class KernelAnswers {
+ public:
+  struct Answer {
+    const KernelDef* kernel;
+    KernelMatch match;
+  };
+  // The answers about a node so far, in the backend's order, and how many of its kernels were looked at.
+  struct Entry {
+    std::vector<Answer> answers;
+    std::size_t looked_at = 0;
+  };
+  Entry& about(const KernelQuery& query);
+
+ private:
+  std::unordered_map<std::string, Entry> entries_;
+};
+
 // A backend: its kernels in order of preference, the reference last.
 struct Backend {
   std::string_view name;
@@ -66,6 +87,11 @@ struct Backend {
   int threads = 1;
   std::shared_ptr<Device> device = nullptr;   // none: for planning only
   std::optional<Bytes> workspace_limit = {};  // kernels that need more are refused
+  // What times measured with it depend on: the processor and the libraries, with their versions. Empty: never measured.
+  std::string machine = {};
+
+  // Only for one search on one thread; `choose` looks there before it asks.
+  std::shared_ptr<KernelAnswers> answers = nullptr;
 
   // The layout in which this backend wants the weight (input 1) of a node, or nothing when any plain one will do.
   std::optional<Layout> (*preferred_weight_layout)(const KernelQuery& query) = nullptr;

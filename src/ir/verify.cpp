@@ -1,6 +1,7 @@
 #include "ir/verify.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -14,7 +15,9 @@ namespace {
 class SectionVerifier {
  public:
   SectionVerifier(const Program& program, const Section& section)
-      : program_(program), section_(section), made_(section.values.size(), false), version_(program.states.size(), 0) {}
+      : program_(program), section_(section), made_(section.values.size(), false), version_(program.states.size(), 0) {
+    transient_names_.reserve(section.values.size());
+  }
 
   std::optional<std::string> run() {
     find_buffers();
@@ -27,6 +30,8 @@ class SectionVerifier {
   }
 
  private:
+  static constexpr std::size_t kNoMore = std::numeric_limits<std::size_t>::max();
+
   bool known(ValueId id) const { return id.valid() && id.index() < section_.values.size(); }
 
   // A node with ids out of range cannot be printed in full.
@@ -60,8 +65,12 @@ class SectionVerifier {
         if (known(input)) last_read_[input.index()] = static_cast<int>(i);
       }
     }
-    members_.resize(root_.size());
-    for (std::size_t i = 0; i < root_.size(); ++i) members_[root_[i]].push_back(i);
+    next_.assign(root_.size(), kNoMore);
+    for (std::size_t i = root_.size(); i-- > 0;) {
+      if (root_[i] == i) continue;
+      next_[i] = next_[root_[i]];
+      next_[root_[i]] = i;
+    }
   }
 
   std::optional<std::string> check(const Node& node) {
@@ -179,7 +188,7 @@ class SectionVerifier {
     }
     // The bytes are overwritten here: nothing that lies in them may be read later, nor by this node in another operand.
     const std::size_t buffer = root_[node.inputs[input].index()];
-    for (const std::size_t v : members_[buffer]) {
+    for (std::size_t v = buffer; v != kNoMore; v = next_[v]) {
       if (made_[v] && ValueId(v) != node.outputs[output] && last_read_[v] > index_) {
         return fmt::format("%{} is overwritten but read later", section_.values[v].name);
       }
@@ -211,9 +220,9 @@ class SectionVerifier {
   std::vector<bool> made_;
   std::vector<int> version_;
   std::vector<std::size_t> root_;
-  std::vector<std::vector<std::size_t>> members_;  // of each root
+  std::vector<std::size_t> next_;  // by value: the next in the same bytes, from the root on
   std::vector<int> last_read_;
-  std::unordered_set<std::string> transient_names_;
+  std::unordered_set<std::string_view> transient_names_;
 };
 
 }  // namespace
@@ -222,7 +231,7 @@ std::optional<std::string> find_defect(const Program& program) {
   if (program.batch < 1 || program.microbatch < 1 || program.microbatch > program.batch) {
     return fmt::format("a microbatch of {} out of a batch of {} is not possible", program.microbatch, program.batch);
   }
-  std::unordered_set<std::string> names;
+  std::unordered_set<std::string_view> names;
   for (const State& state : program.states) {
     if (!names.insert(state.name).second) return fmt::format("two states are called '{}'", state.name);
   }

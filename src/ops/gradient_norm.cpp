@@ -6,6 +6,9 @@
 //   sum_of_squares(g, sum f64[1]?) -> sum + the squares of g's elements, in double: f64[1]      one node a gradient, in a chain
 //   clip_factor(sum f64[1], scalars) -> gradient_norm f64[2]
 //     norm = sqrt(sum) / loss_scale;  factor = min(1, clip_norm / (norm + 1e-6)), NaN where the norm is not finite
+//   finite_factor(metrics) -> gradient_norm f64[2]: nothing measured, the factor 1, or NaN where the loss is not finite. An sgd
+//   node
+//     that reads it skips by itself; the host need not have seen the loss.
 // A gradient's elements count in any fixed order; those that only pad a library's layout are zero and add nothing.
 
 namespace snug::ops {
@@ -31,6 +34,13 @@ std::vector<Type> infer_factor(const OpCall& call) {
   return {gradient_norm_type()};
 }
 
+std::vector<Type> infer_finite(const OpCall& call) {
+  require_inputs(call, 1);
+  if (call.inputs[0] != metrics_type())
+    throw_user_error("the metrics are {}; they must be {}", to_string(call.inputs[0]), to_string(metrics_type()));
+  return {gradient_norm_type()};
+}
+
 constexpr std::array<InPlacePromise, 1> kSumInPlace{{{0, 1}}};
 
 }  // namespace
@@ -42,5 +52,7 @@ constinit const OpDef sum_of_squares{.name = "sum_of_squares",
                                      .cheap_to_recompute = true};
 
 constinit const OpDef clip_factor{.name = "clip_factor", .infer = infer_factor, .cheap_to_recompute = true};
+
+constinit const OpDef finite_factor{.name = "finite_factor", .infer = infer_finite, .cheap_to_recompute = true};
 
 }  // namespace snug::ops

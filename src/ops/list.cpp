@@ -47,6 +47,7 @@ constexpr std::array kAll{&conv2d,
                           &sgd,
                           &sum_of_squares,
                           &clip_factor,
+                          &finite_factor,
                           &fill,
                           &init_normal,
                           &init_uniform};

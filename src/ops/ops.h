@@ -59,6 +59,7 @@ extern const OpDef image_input;
 extern const OpDef sgd;
 extern const OpDef sum_of_squares;
 extern const OpDef clip_factor;
+extern const OpDef finite_factor;
 
 extern const OpDef fill;
 extern const OpDef init_normal;

@@ -8,7 +8,7 @@
 //   g += weight_decay w;  m = momentum m + g;  w -= learning_rate (nesterov ? g + momentum m : m)      (PyTorch's rule)
 // The gradient is first divided by loss_scale, and multiplied by the factor that clips it where there is a gradient_norm. When
 // skip_update is set, or that factor is not finite, only the gradient is cleared. There is a momentum when the attribute is above
-// 0.
+// 0. The gradient counts as a sum that began at +0, which never is -0: one that was never added to anything gives the same bits.
 
 namespace snug::ops {
 

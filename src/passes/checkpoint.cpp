@@ -1,247 +1,39 @@
 #include "passes/checkpoint.h"
 
-#include <algorithm>
-#include <string>
-#include <unordered_map>
-#include <unordered_set>
-
-#include "base/error.h"
-#include "ops/ops.h"
-#include "passes/checkpoint_regions.h"
+#include "passes/checkpoint_optimal.h"
 #include "passes/eliminate_dead_nodes.h"
-#include "passes/forward_chain.h"
+#include "passes/greedy.h"
+#include "passes/recompute.h"
 
 namespace snug {
 
 namespace {
 
+using Kind = CheckpointStrategy::Kind;
+
 bool drops_normalised(const CheckpointStrategy& strategy) {
-  return strategy.kind == CheckpointStrategy::Kind::no_bn || strategy.kind == CheckpointStrategy::Kind::residual_star;
+  return strategy.kind == Kind::no_bn || strategy.kind == Kind::residual_star;
 }
 
-class Checkpointer {
- public:
-  Checkpointer(Section& section, ForwardPass forward, Regions regions)
-      : section_(section),
-        forward_(std::move(forward)),
-        regions_(std::move(regions)),
-        may_clone_(forward_.end, false),
-        on_demand_(section.values.size(), false),
-        home_(section.values.size(), 0),
-        needed_(section.values.size(), false),
-        targets_(regions_.parent.size()),
-        is_open_(regions_.parent.size(), false),
-        current_(section.values.size(), ValueId::none()) {
-    for (const Value& value : section.values) names_.insert(value.name);
-  }
-
-  void run(bool drop_normalised) {
-    find_clonable_nodes();
-    find_values_on_demand(drop_normalised);
-    find_homes();
-    find_targets();
-    rewrite();
-  }
-
- private:
-  const Node& maker(ValueId id) const { return section_.nodes[forward_.maker[id.index()].index()]; }
-  std::size_t region_of_maker(ValueId id) const { return regions_.of_node[forward_.maker[id.index()].index()]; }
-
-  void find_clonable_nodes() {
-    std::unordered_map<StateId, int> last_version;
-    for (const Node& node : section_.nodes) {
-      for (const ValueId id : node.outputs) {
-        if (section_.value(id).is_state()) last_version[section_.value(id).state] = section_.value(id).version;
-      }
-    }
-    const auto is_state = [&](ValueId id) { return section_.value(id).is_state(); };
-    const auto is_overwritten = [&](ValueId id) {
-      const auto found = last_version.find(section_.value(id).state);
-      return is_state(id) && found != last_version.end() && found->second > section_.value(id).version;
-    };
-    for (std::size_t i = 0; i < forward_.end; ++i) {
-      const Node& node = section_.nodes[i];
-      may_clone_[i] = node.op->may_recompute && std::none_of(node.outputs.begin(), node.outputs.end(), is_state) &&
-                      std::none_of(node.inputs.begin(), node.inputs.end(), is_overwritten);
-    }
-  }
-
-  // Values that come back by themselves, just where backward reads them, and never stay.
-  void find_values_on_demand(bool drop_normalised) {
-    std::vector<bool> normalised(section_.values.size(), false);
-    std::vector<bool> leaves_region(section_.values.size(), false);
-    for (std::size_t i = 0; i < forward_.end; ++i) {
-      for (const ValueId input : section_.nodes[i].inputs) {
-        if (forward_.makes(input) && regions_.of_node[i] != region_of_maker(input)) leaves_region[input.index()] = true;
-      }
-    }
-    for (std::size_t i = 0; i < forward_.end; ++i) {
-      const Node& node = section_.nodes[i];
-      if (!may_clone_[i]) continue;
-      const bool normalises = node.op == &ops::batch_norm_apply || node.op == &ops::group_norm;
-      const bool follows = (node.op == &ops::relu || node.op == &ops::sign_bits) && normalised[node.inputs.front().index()];
-      const ValueId result = node.outputs.front();
-      // What leads out of a region is where the next one begins.
-      normalised[result.index()] = drop_normalised && (normalises || follows) && !leaves_region[result.index()];
-      const bool from_states = node.op->cheap_to_recompute && std::none_of(node.inputs.begin(), node.inputs.end(),
-                                                                           [&](ValueId id) { return forward_.makes(id); });
-      if (normalised[result.index()] || from_states) on_demand_[result.index()] = !forward_.is_small[result.index()];
-    }
-  }
-
-  // The region that each value stays with: the innermost around its maker and all forward nodes that may run again and read it.
-  void find_homes() {
-    for (std::size_t v = 0; v < home_.size(); ++v) {
-      if (!forward_.maker[v].valid()) continue;
-      const std::size_t at = forward_.maker[v].index();
-      home_[v] = may_clone_[at] && !forward_.is_small[v] ? regions_.of_node[at] : 0;
-    }
-    for (std::size_t i = 0; i < forward_.end; ++i) {
-      if (!may_clone_[i]) continue;
-      for (const ValueId input : section_.nodes[i].inputs) {
-        if (forward_.makes(input)) home_[input.index()] = regions_.common(home_[input.index()], regions_.of_node[i]);
-      }
-    }
-    for (std::size_t v = 0; v < home_.size(); ++v) {
-      if (forward_.maker[v].valid() && !on_demand_[v] && home_[v] == 0) current_[v] = ValueId(v);
-    }
-  }
-
-  void require(ValueId id) {
-    if (!forward_.makes(id) || needed_[id.index()]) return;
-    needed_[id.index()] = true;
-    if (!on_demand_[id.index()]) return;
-    for (const ValueId input : maker(id).inputs) require(input);
-  }
-
-  // For each region, the values that backward or a region inside it will want of it: innermost regions first.
-  void find_targets() {
-    for (std::size_t v = 0; v < needed_.size(); ++v) {
-      if (forward_.read_by_backward[v]) require(ValueId(v));
-    }
-    std::vector<std::vector<ValueId>> at_home(targets_.size());
-    for (std::size_t v = 0; v < home_.size(); ++v) {
-      if (forward_.maker[v].valid() && !on_demand_[v]) at_home[home_[v]].push_back(ValueId(v));
-    }
-    for (std::size_t region = targets_.size(); region-- > 1;) {
-      for (const ValueId id : at_home[region]) {
-        if (needed_[id.index()]) targets_[region].push_back(id);
-      }
-      // What stays with this region or one inside it is made on the way; the rest must be there before.
-      std::unordered_set<ValueId> seen(targets_[region].begin(), targets_[region].end());
-      std::vector<ValueId> open = targets_[region];
-      while (!open.empty()) {
-        const ValueId id = open.back();
-        open.pop_back();
-        for (const ValueId input : maker(id).inputs) {
-          if (!forward_.makes(input)) continue;
-          if (!on_demand_[input.index()] && home_[input.index()] < region) {
-            require(input);
-          } else if (seen.insert(input).second) {
-            open.push_back(input);
-          }
-        }
-      }
-    }
-  }
-
-  void rewrite() {
-    rewritten_.assign(section_.nodes.begin(), section_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_.end));
-    for (std::size_t i = forward_.end; i < section_.nodes.size(); ++i) {
-      Node node = section_.nodes[i];
-      for (ValueId& input : node.inputs) {
-        if (input.index() >= forward_.maker.size() || !forward_.makes(input)) continue;
-        bring_back(input);
-        input = current_[input.index()];
-      }
-      rewritten_.push_back(std::move(node));
-    }
-    section_.nodes = std::move(rewritten_);
-  }
-
-  void bring_back(ValueId id) {
-    if (current_[id.index()].valid()) return;
-    open(on_demand_[id.index()] ? region_of_maker(id) : home_[id.index()]);
-    if (!current_[id.index()].valid()) make_again({id});
-  }
-
-  void open(std::size_t region) {
-    if (region == 0 || is_open_[region]) return;
-    is_open_[region] = true;
-    open(regions_.parent[region]);
-    make_again(targets_[region]);
-  }
-
-  // Clones whatever it takes to make these values from those that are there, in the order of the forward pass.
-  void make_again(const std::vector<ValueId>& wanted) {
-    std::vector<std::size_t> nodes;
-    std::unordered_set<std::size_t> seen;
-    std::vector<ValueId> open = wanted;
-    while (!open.empty()) {
-      const ValueId id = open.back();
-      open.pop_back();
-      if (!forward_.makes(id) || current_[id.index()].valid()) continue;
-      const std::size_t at = forward_.maker[id.index()].index();
-      SNUG_CHECK(may_clone_[at], "%{} was dropped and cannot be made again", section_.value(id).name);
-      if (!seen.insert(at).second) continue;
-      nodes.push_back(at);
-      open.insert(open.end(), section_.nodes[at].inputs.begin(), section_.nodes[at].inputs.end());
-    }
-    std::sort(nodes.begin(), nodes.end());
-
-    std::unordered_map<ValueId, ValueId> made;
-    for (const std::size_t at : nodes) {
-      Node clone = section_.nodes[at];
-      clone.phase = Phase::recompute;
-      for (ValueId& input : clone.inputs) {
-        if (!forward_.makes(input)) continue;
-        input = current_[input.index()].valid() ? current_[input.index()] : made.at(input);
-      }
-      for (ValueId& output : clone.outputs) {
-        const ValueId original = output;
-        Value value = section_.value(original);
-        value.name = unused_name(value.name + ".again");
-        section_.values.push_back(std::move(value));
-        output = ValueId(section_.values.size() - 1);
-        made[original] = output;
-      }
-      rewritten_.push_back(std::move(clone));
-    }
-    for (const ValueId id : wanted) {
-      if (!current_[id.index()].valid()) current_[id.index()] = made.at(id);
-    }
-  }
-
-  std::string unused_name(const std::string& wanted) {
-    std::string name = wanted;
-    for (int number = 2; !names_.insert(name).second; ++number) name = fmt::format("{}.{}", wanted, number);
-    return name;
-  }
-
-  Section& section_;
-  ForwardPass forward_;
-  Regions regions_;
-  std::vector<bool> may_clone_;                // by forward node
-  std::vector<bool> on_demand_;                // by value, as all below
-  std::vector<std::size_t> home_;              // the region it stays with; of no meaning for values on demand
-  std::vector<bool> needed_;                   // by backward, or to make what backward needs
-  std::vector<std::vector<ValueId>> targets_;  // by region: what running it again leaves behind
-  std::vector<bool> is_open_;                  // by region: it was run again
-  std::vector<ValueId> current_;               // what stands for the value by now; none while it is dropped
-  std::unordered_set<std::string> names_;
-  std::vector<Node> rewritten_;
-};
+Recomputation choose(const Program& program, const Section& section, const ForwardPass& forward, const PassContext& context) {
+  const CheckpointStrategy& strategy = context.checkpoint;
+  if (strategy.kind == Kind::optimal) return find_optimal_recomputation(program, section, forward, context);
+  return {.regions = find_regions(strategy, find_links(section, forward), program.name),
+          .renews = std::vector<bool>(forward.end, drops_normalised(strategy))};
+}
 
 }  // namespace
 
 Program checkpoint(Program program, const PassContext& context) {
-  const CheckpointStrategy& strategy = context.checkpoint;
-  if (strategy.kind == CheckpointStrategy::Kind::none) return program;
+  if (context.checkpoint.kind == Kind::none) return program;
   for (Section& section : program.sections) {
     if (section.kind != SectionKind::micro) continue;
-    ForwardPass forward = find_forward_pass(section);
-    Regions regions = find_regions(strategy, find_links(section, forward), program.name);
-    Checkpointer(section, std::move(forward), std::move(regions)).run(drops_normalised(strategy));
+    if (context.checkpoint.kind == Kind::greedy) {
+      drop_greedily(section, context);
+      continue;
+    }
+    const ForwardPass forward = find_forward_pass(section);
+    recompute(section, forward, choose(program, section, forward, context));
   }
   // What only backward read, such as sign bits, is made by clones alone now.
   return eliminate_dead_nodes(std::move(program), context);

@@ -78,6 +78,30 @@ class RegionFinder {
     return starts;
   }
 
+  // Chen et al.'s search: for one budget after the other, a segment ends where what backward reads of it has reached the
+  // budget; of the segmentations the one whose peak is least. Budgets from the largest link's to half of all.
+  std::vector<std::size_t> budgeted_segments() const {
+    constexpr int kBudgets = 64;
+    std::int64_t largest = 1;
+    for (const Link& link : links_) largest = std::max(largest, link.kept.count());
+    const double most = std::max(static_cast<double>(largest), static_cast<double>(kept_before_.back()));
+    std::vector<std::size_t> best{0};
+    std::int64_t least = peak_of(best);
+    for (int i = 0; i < kBudgets; ++i) {
+      const double budget = static_cast<double>(largest) * std::pow(most / static_cast<double>(largest), double(i) / kBudgets);
+      std::vector<std::size_t> starts{0};
+      for (std::size_t l = 1; l < links_.size(); ++l) {
+        if (static_cast<double>(kept_before_[l + 1] - kept_before_[starts.back()]) > budget) starts.push_back(l);
+      }
+      const std::int64_t peak = peak_of(starts);
+      if (peak < least) {
+        least = peak;
+        best = std::move(starts);
+      }
+    }
+    return best;
+  }
+
   // The first link of every residual block; what comes before the first goes with it, and so does what follows the last.
   std::vector<std::size_t> residual_blocks() const {
     std::vector<std::size_t> starts;
@@ -88,6 +112,18 @@ class RegionFinder {
   }
 
  private:
+  // Most bytes that the values at the cuts and one segment's values that backward reads take together.
+  std::int64_t peak_of(const std::vector<std::size_t>& starts) const {
+    std::int64_t cuts = 0;
+    std::int64_t peak = 0;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      if (i > 0) cuts += links_[starts[i] - 1].carried.count();
+      const std::size_t end = i + 1 == starts.size() ? links_.size() : starts[i + 1];
+      peak = std::max(peak, cuts + kept_before_[end] - kept_before_[starts[i]]);
+    }
+    return peak;
+  }
+
   void assign(std::size_t region, std::size_t first_link, std::size_t end_link) {
     if (first_link == end_link) return;
     std::fill(regions_.of_node.begin() + static_cast<std::ptrdiff_t>(links_[first_link].begin),
@@ -138,7 +174,11 @@ Regions find_regions(const CheckpointStrategy& strategy, const std::vector<Link>
   switch (strategy.kind) {
     case Kind::none:
     case Kind::no_bn:
+    case Kind::optimal:  // has regions of its own making
+    case Kind::greedy:   // has none
       break;
+    case Kind::chen:
+      return finder.segments(finder.budgeted_segments());
     case Kind::every:
       return finder.segments(finder.every(strategy.every));
     case Kind::sqrt:

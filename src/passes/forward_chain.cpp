@@ -80,7 +80,10 @@ std::vector<Link> find_links(const Section& section, const ForwardPass& forward)
     if (!is_last && (alive.count > 1 || alive.sum_of_numbers == carrier)) continue;
     carrier = alive.sum_of_numbers;
     link.end = i + 1;
-    if (carrier > 0) link.carried = section.values[static_cast<std::size_t>(carrier - 1)].type.bytes();
+    if (carrier > 0) {
+      link.carrier = ValueId(static_cast<std::size_t>(carrier - 1));
+      link.carried = section.value(link.carrier).type.bytes();
+    }
     links.push_back(link);
     link = {.begin = i + 1};
   }

@@ -26,9 +26,10 @@ ForwardPass find_forward_pass(const Section& section);
 struct Link {
   std::size_t begin = 0;  // nodes, half-open
   std::size_t end = 0;
-  Bytes kept = {};              // of its values that backward reads
-  Bytes carried = {};           // of the value that alone carries the forward pass on from its end
-  bool joins_branches = false;  // it adds two values up: a residual block
+  Bytes kept = {};                    // of its values that backward reads
+  Bytes carried = {};                 // of the value that alone carries the forward pass on from its end
+  ValueId carrier = ValueId::none();  // that value
+  bool joins_branches = false;        // it adds two values up: a residual block
 };
 
 // The whole forward pass as links, in order.

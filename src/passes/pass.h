@@ -46,6 +46,7 @@ struct PassOptions {
   std::vector<std::string> disabled = {};
   std::vector<std::string> enabled = {};  // passes that run only on request
   std::string dump_after = {};            // a pass's name, or empty
+  bool verifies = true;                   // the program after each pass; off only for programs that are compared and thrown away
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
 };
 

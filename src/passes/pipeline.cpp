@@ -7,6 +7,7 @@
 #include "passes/accumulate_in_place.h"
 #include "passes/checkpoint.h"
 #include "passes/eliminate_dead_nodes.h"
+#include "passes/fuse_update.h"
 #include "passes/pass.h"
 #include "passes/prepack_weights.h"
 #include "passes/select_kernels.h"
@@ -21,6 +22,8 @@ std::vector<Pass> pipeline() {
       // What the strategy does not keep is made again for backward. Before kernels are chosen: a clone is the same node, and is
       // given the same.
       {.name = "checkpoint", .run = checkpoint},
+      // Updates move into backward, behind the clones that read old weights: what was an accumulator is a value, or a sum of few.
+      {.name = "fuse_update", .on_request = true, .run = fuse_update},
       // Sums of gradients move into the kernels that make the summands, where these can.
       {.name = "accumulate_in_place", .run = accumulate_in_place},
       // Copies of weights that kernels would make at every run become states, made once an update.
@@ -64,7 +67,7 @@ Program run_passes(Program program, const std::vector<Pass>& passes, const PassC
       const auto start = std::chrono::steady_clock::now();
       program = pass.run(std::move(program), context);
       timings.push_back({pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
-      verify(program, fmt::format("after pass {}", pass.name));
+      if (options.verifies) verify(program, fmt::format("after pass {}", pass.name));
     }
     if (options.dump_after == pass.name && options.dump) options.dump(pass.name, print(program));
   }

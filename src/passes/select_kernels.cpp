@@ -25,9 +25,10 @@ std::string workspace_name(const Value& owner, Names& taken) {
 void select(Section& section, Node& node, const Backend& backend, Names& names) {
   const NodeTypes types = types_of(section, node);
   Accept accept;
-  std::vector<std::string> refusals;
-  const KernelDef* kernel = backend.choose(backend.query(node, types), accept, &refusals);
+  const KernelDef* kernel = backend.choose(backend.query(node, types), accept);
   if (kernel == nullptr) {
+    std::vector<std::string> refusals;
+    backend.choose(backend.query(node, types), accept, &refusals);
     throw_user_error("the {} backend has no kernel for '{}' ({})", backend.name, print(section, node),
                      refusals.empty() ? "none for this op" : fmt::format("{}", fmt::join(refusals, "; ")));
   }

@@ -13,26 +13,34 @@ namespace snug {
 
 Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  Backend backend = unlimited;
-  if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
   std::vector<PassTiming> timings;
-
-  // One node where two would read and write the same bytes; weights in the layout that the backend's kernels want.
-  const Graph graph = choose_weight_layouts(fuse_relu(model), backend);
-
-  // Which values backward keeps: bits, argmax or the values themselves.
-  const std::vector<int> recipes = choose_recipes(graph);
   // Forward, explicit backward, update, evaluation: one list of nodes each.
-  Program program = lower(graph, {.batch = options.batch, .sgd = options.sgd, .recipes = recipes});
+  Program program = lower_model(model, unlimited, options);
   // Every memory method is a rewrite of those lists.
-  const PassContext context{.backend = backend, .checkpoint = options.checkpoint, .costs = options.costs};
-  program = run_passes(std::move(program), pipeline(), context, options.passes, timings);
+  program = rewrite(std::move(program), unlimited, options, timings);
   // Byte offsets for every value, and with them the peak.
   Plan plan = place(std::move(program), options.red_zone);
 
   plan.pass_timings = std::move(timings);
   plan.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return plan;
+}
+
+Program lower_model(const Graph& model, const Backend& backend, const CompileOptions& options) {
+  // One node where two would read and write the same bytes; weights in the layout that the backend's kernels want.
+  const Graph graph = choose_weight_layouts(fuse_relu(model), backend);
+  // Which values backward keeps: bits, argmax or the values themselves.
+  const std::vector<int> recipes = choose_recipes(graph);
+  return lower(graph, {.batch = options.batch, .sgd = options.sgd, .recipes = recipes});
+}
+
+Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings) {
+  Backend backend = unlimited;
+  if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
+  // Deep networks ask about the same few dozen nodes over and over.
+  if (backend.answers == nullptr) backend.answers = std::make_shared<KernelAnswers>();
+  const PassContext context{.backend = backend, .checkpoint = options.checkpoint, .costs = options.costs};
+  return run_passes(std::move(program), pipeline(), context, options.passes, timings);
 }
 
 namespace {
@@ -51,7 +59,38 @@ void check_sizes(const Program& program) {
   }
 }
 
+// The states, one above the other at the bottom of the arena.
+struct PersistentRegion {
+  std::vector<Bytes> offsets;
+  Bytes end;   // of the last state
+  Bytes size;  // transient values start here
+};
+
+PersistentRegion persistent_region(const Program& program, Bytes red_zone) {
+  PersistentRegion region;
+  for (const State& state : program.states) {
+    SNUG_CHECK(state.space == MemorySpace::device, "states in host memory are not planned yet");
+    region.size += red_zone;
+    region.offsets.push_back(region.size);
+    region.end = region.size + state.type.bytes() + red_zone;
+    region.size = round_up(region.end, kAlignment);
+  }
+  return region;
+}
+
 }  // namespace
+
+Bytes arena_bound(const Program& program, Bytes red_zone) {
+  check_sizes(program);
+  const PersistentRegion persistent = persistent_region(program, red_zone);
+  Bytes bound = persistent.end;
+  for (const Section& section : program.sections) {
+    const Liveness alive = liveness(section);
+    if (alive.buffers.empty()) continue;
+    bound = std::max(bound, persistent.size + placement::lower_bound(placement_problem(alive, red_zone)));
+  }
+  return bound;
+}
 
 Plan place(Program program, Bytes red_zone) {
   SNUG_CHECK(red_zone.count() % kAlignment.count() == 0, "a red zone of {} bytes would break the alignment", red_zone.count());
@@ -60,18 +99,11 @@ Plan place(Program program, Bytes red_zone) {
   plan.program = std::move(program);
   plan.red_zone = red_zone;
 
-  Bytes at;
-  Bytes end;
-  for (const State& state : plan.program.states) {
-    SNUG_CHECK(state.space == MemorySpace::device, "states in host memory are not planned yet");
-    at += red_zone;
-    plan.state_offsets.push_back(at);
-    end = at + state.type.bytes() + red_zone;
-    at = round_up(end, kAlignment);
-  }
-  plan.persistent_bytes = at;
-  plan.planned_peak_bytes = end;
-  plan.bound_bytes = end;
+  PersistentRegion persistent = persistent_region(plan.program, red_zone);
+  plan.state_offsets = std::move(persistent.offsets);
+  plan.persistent_bytes = persistent.size;
+  plan.planned_peak_bytes = persistent.end;
+  plan.bound_bytes = persistent.end;
 
   for (const Section& section : plan.program.sections) {
     SectionPlan placed{.liveness = liveness(section), .offsets = {}, .height = {}, .bound = {}, .method = "nothing to place"};

@@ -24,7 +24,14 @@ struct CompileOptions {
 
 Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions& options = {});
 
-// The last stage alone: places a program whose passes have run.
+// Its stages one by one, for a search that shares the first between strategies and places only what may be of use.
+// A model differentiated, before any memory method: the same whatever the checkpoint strategy and the workspace limit.
+Program lower_model(const Graph& model, const Backend& backend, const CompileOptions& options);
+// The memory methods.
+Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings);
+// What liveness demands of the arena of a program whose passes have run: no placement is smaller.
+Bytes arena_bound(const Program& program, Bytes red_zone = Bytes(0));
+// Byte offsets for every value.
 Plan place(Program program, Bytes red_zone = Bytes(0));
 
 }  // namespace snug

@@ -1,8 +1,11 @@
 #include "plan/fit.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
+
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 
@@ -10,94 +13,124 @@ namespace snug {
 
 namespace {
 
-bool has_batch_norm(const Graph& graph) {
-  return std::any_of(graph.forward.nodes.begin(), graph.forward.nodes.end(),
-                     [](const Node& node) { return node.op->name.starts_with("batch_norm"); });
-}
+constexpr std::size_t kValuesNamed = 3;
 
-// Sizes that split the batch evenly, largest first: the batch itself, its half, its third, ... down to the least allowed.
-std::vector<std::int64_t> microbatch_sizes(std::int64_t batch, std::int64_t least) {
-  std::vector<std::int64_t> sizes{batch};
-  for (std::int64_t parts = 2; parts <= batch; ++parts) {
-    const std::int64_t size = (batch + parts - 1) / parts;
-    if (size < least) break;
-    if (size < sizes.back()) sizes.push_back(size);
-  }
-  return sizes;
-}
-
-// "layer1.0.conv1 (12.85 MB)": what is largest where the plan is fullest.
-std::string largest_value(const Plan& plan) {
+// "'a' (12.85 MB), 'b' (1.20 MB) and 'c' (0.40 MB)": what is largest where the plan is fullest.
+std::string largest_values(const Plan& plan) {
   const PeakMoment peak = peak_moment(plan);
-  if (peak.largest.empty()) return "nothing";
-  return fmt::format("'{}' ({})", peak.largest.front().name, format_bytes(peak.largest.front().size));
+  std::string text;
+  const std::size_t count = std::min(kValuesNamed, peak.largest.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) text += i + 1 == count ? " and " : ", ";
+    text += fmt::format("'{}' ({})", peak.largest[i].name, format_bytes(peak.largest[i].size));
+  }
+  return text.empty() ? "none" : text;
+}
+
+// The plan for which no budget is needed: what is given, and otherwise everything at once.
+PlacedPoint plain_plan(const FitRequest& request, const Backend& backend) {
+  FrontierPoint point{.planned_peak_bytes = {},
+                      .microbatch = request.microbatch.value_or(request.options.batch),
+                      .checkpoint = request.checkpoint.value_or(CheckpointStrategy{}),
+                      .workspace_limit = {}};
+  Plan plan = compile_point(request, point, backend);
+  point.planned_peak_bytes = plan.planned_peak_bytes;
+  point.seconds = step_seconds(request.options.costs, plan.program);
+  return {.point = point, .plan = std::move(plan)};
+}
+
+// The same request, for plans that are made on the way and not shown.
+FitRequest quiet(FitRequest request) {
+  request.options.passes.dump = {};
+  return request;
 }
 
 // What the whole batch takes without recomputation.
-Bytes plain_peak_of(const Graph& whole, const Plan& at_once, CompileOptions options, const Backend& backend) {
-  if (options.checkpoint == CheckpointStrategy{}) return at_once.planned_peak_bytes;
-  options.checkpoint = {};
-  options.passes.dump = {};
-  return compile(whole, backend, options).planned_peak_bytes;
+std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optional<PlacedPoint>& known, const Backend& backend) {
+  const std::int64_t batch = request.options.batch;
+  if (request.microbatch.value_or(batch) != batch) return std::nullopt;
+  if (known && known->point.checkpoint == CheckpointStrategy{}) return known->plan.planned_peak_bytes;
+  FitRequest plain = quiet(request);
+  plain.checkpoint.reset();
+  return plain_plan(plain, backend).plan.planned_peak_bytes;
 }
 
-// What a plan that is too large takes, and where.
-std::string needs(const Plan& plan) {
-  return fmt::format("{} bytes ({}), with microbatches of {}, where the largest value alive is {}",
-                     plan.planned_peak_bytes.count(), format_bytes(plan.planned_peak_bytes), plan.program.microbatch,
-                     largest_value(plan));
+// What else would make room, each as the end of "give that much, or ...".
+std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint& smallest, const Backend& backend) {
+  std::vector<std::string> ways;
+  const std::int64_t batch = request.options.batch;
+  const bool norm = depends_on_microbatch(request);
+  if (request.microbatch && *request.microbatch > 1)
+    ways.emplace_back("leave out --microbatch, so that a smaller one can be chosen");
+  if (request.checkpoint) ways.emplace_back("leave out --checkpoint, so that another strategy can be chosen");
+  if (!request.microbatch && request.statistics_group > 1 && request.allowed.has(Exactness::reassociated)) {
+    ways.push_back(fmt::format("take statistics over smaller groups with --statistics-group (now {})", request.statistics_group));
+  } else if (!request.microbatch && smallest.microbatch > 1) {
+    // How far it would lead: the smallest plan with microbatches of one example.
+    FrontierPoint single = smallest;
+    single.microbatch = 1;
+    single.fuses_update = single.fuses_update && batch == 1;
+    if (single.checkpoint.limit > Bytes(0)) single.checkpoint.limit = Bytes(1);  // as little as it can
+    const Bytes bytes = compile_point(quiet(request), single, backend).planned_peak_bytes;
+    if (bytes < smallest.planned_peak_bytes) {
+      const Exactness rung = norm ? Exactness::microbatch : Exactness::reassociated;
+      if (!request.allowed.has(rung)) {
+        ways.push_back(fmt::format("add {} to --allow", name_of(rung)));
+      } else if (norm && request.min_microbatch > 1) {
+        ways.push_back(fmt::format("allow smaller microbatches with --min-microbatch (now {}; about {} with 1)",
+                                   request.min_microbatch, format_bytes(bytes)));
+      }
+    }
+  }
+  if (batch > 1 && smallest.microbatch == batch) ways.emplace_back("use a smaller --batch");
+  if (ways.empty()) ways.emplace_back("use a smaller model");
+  return ways;
 }
 
-// The user chose the microbatch, so nothing smaller was looked for.
-[[noreturn]] void refuse_given(const FitRequest& request, const Plan& plan) {
+[[noreturn]] void refuse(const FitRequest& request, const PlacedPoint& smallest, const Backend& backend) {
+  const Plan& plan = smallest.plan;
+  const Bytes bytes = plan.planned_peak_bytes;
+  // Where both are given there was nothing to choose.
+  std::string takes = "it takes";
+  if (!request.microbatch || !request.checkpoint) {
+    takes = "the least that it can be trained in";
+    if (request.microbatch) takes += fmt::format(" with --microbatch {}", *request.microbatch);
+    if (request.checkpoint) takes += fmt::format(" with --checkpoint {}", to_string(*request.checkpoint));
+    takes += " is";
+  }
   throw DoesNotFit(
-      fmt::format("{} at batch {} does not fit {} bytes: it takes {}; give that much, or leave out --microbatch, so that a "
-                  "smaller one can be "
-                  "chosen",
-                  plan.program.name, request.options.batch, request.budget->count(), needs(plan)));
-}
-
-[[noreturn]] void refuse(const FitRequest& request, const Plan& smallest, bool split_further) {
-  throw DoesNotFit(fmt::format(
-      "{} at batch {} does not fit {} bytes: the least that it can be trained in is {}; give that much, or {}",
-      smallest.program.name, request.options.batch, request.budget->count(), needs(smallest),
-      split_further ? fmt::format("allow smaller microbatches with --min-microbatch (now {}), or use a smaller --batch",
-                                  request.min_microbatch)
-                    : "use a smaller --batch or a smaller model"));
+      fmt::format(
+          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}, where the "
+          "largest values alive are {}; give that much, or {}",
+          plan.program.name, request.options.batch, request.budget->count(), takes, bytes.count(), format_bytes(bytes),
+          smallest.point.microbatch, to_string(smallest.point.checkpoint),
+          smallest.point.fuses_update ? " and weights updated in backward" : "", largest_values(plan),
+          fmt::join(ways_out(request, smallest.point, backend), ", or ")),
+      bytes.count());
 }
 
 }  // namespace
 
 Fit fit(const FitRequest& request, const Backend& backend) {
-  const std::int64_t batch = request.options.batch;
-  if (batch < 1) throw_user_error("a batch of {} is not possible; use at least 1", batch);
-  if (request.microbatch && (*request.microbatch < 1 || *request.microbatch > batch)) {
-    throw_user_error("a microbatch of {} out of a batch of {} is not possible", *request.microbatch, batch);
+  const auto start = std::chrono::steady_clock::now();
+  check_request(request);
+  const bool open = request.checkpoint && leaves_limit_open(*request.checkpoint);
+  if (open && !request.budget) {
+    throw_user_error("checkpoint '{0}' fills a limit; give it one, as in {0}:24MB, or a --budget",
+                     to_string(*request.checkpoint));
   }
-  const auto fits = [&](const Plan& plan) { return !request.budget || plan.planned_peak_bytes <= *request.budget; };
-
-  if (request.microbatch && *request.microbatch != batch) {
-    Plan plan = compile(request.model(*request.microbatch), backend, request.options);
-    if (!fits(plan)) refuse_given(request, plan);
-    return {.plan = std::move(plan)};
+  std::optional<PlacedPoint> found;
+  const auto fits = [&] { return found && (!request.budget || found->plan.planned_peak_bytes <= *request.budget); };
+  // By fixed rates nothing is faster than everything at once. Measured ones may say that smaller microbatches are.
+  if (!open && (!request.budget || request.options.costs.measured.empty())) found = plain_plan(request, backend);
+  const std::optional<Bytes> plain_peak = plain_peak_of(request, found, backend);
+  if (!fits()) {
+    found = find_fastest_within(request, backend);
+    if (!fits()) refuse(request, *found, backend);
+    if (request.options.passes.dump) found->plan = compile_point(request, found->point, backend);
   }
-
-  const Graph whole = request.model(batch);
-  const bool norm = has_batch_norm(whole);
-  const std::int64_t least = norm ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
-  Plan at_once = compile(whole, backend, request.options);
-  const Bytes plain_peak = plain_peak_of(whole, at_once, request.options, backend);
-  if (fits(at_once)) return {.plan = std::move(at_once), .plain_peak_bytes = plain_peak};
-  if (request.microbatch) refuse_given(request, at_once);
-
-  Plan smallest = std::move(at_once);
-  for (const std::int64_t microbatch : microbatch_sizes(batch, least)) {
-    if (microbatch == batch) continue;
-    Plan plan = compile(request.model(microbatch), backend, request.options);
-    if (fits(plan)) return {.plan = std::move(plan), .plain_peak_bytes = plain_peak};
-    if (plan.planned_peak_bytes < smallest.planned_peak_bytes) smallest = std::move(plan);
-  }
-  refuse(request, smallest, norm && least > 1);
+  found->plan.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return {.plan = std::move(found->plan), .point = found->point, .plain_peak_bytes = plain_peak};
 }
 
 }  // namespace snug

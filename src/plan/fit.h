@@ -1,32 +1,22 @@
-// Microbatches as small as a budget asks for: the largest whose plan fits it.
+// A plan for a budget: the fastest of the frontier that fits.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <optional>
 
-#include "ir/graph.h"
-#include "ir/kernel.h"
-#include "plan/compile.h"
+#include "plan/frontier.h"
 
 namespace snug {
 
-struct FitRequest {
-  std::function<Graph(std::int64_t microbatch)> model;
-  CompileOptions options;                       // with `batch` set
-  std::optional<Bytes> budget = {};             // nothing: whatever the whole batch takes
-  std::optional<std::int64_t> microbatch = {};  // when given, obeyed
-  // Networks with batch norm are not split below this: their statistics are of a microbatch.
-  std::int64_t min_microbatch = 10;
-};
-
 struct Fit {
   Plan plan;
+  FrontierPoint point;  // what was chosen
   // Of the whole batch at once, with everything kept that backward reads; nothing when a smaller microbatch was asked for.
   std::optional<Bytes> plain_peak_bytes;
 };
 
-// Deterministic: it depends on the request alone. DoesNotFit naming the smallest budget that would do and what fills it.
+// Without a budget: the whole batch at once and nothing recomputed, but for what is given. With one: the fastest plan of the
+// frontier that fits, ties to less memory. Deterministic: it depends on the request alone. DoesNotFit naming the smallest budget
+// that would do, what fills it, and what would help.
 Fit fit(const FitRequest& request, const Backend& backend);
 
 }  // namespace snug

@@ -3,7 +3,6 @@
 #include "report/flops.h"
 #include "report/layers.h"
 #include "report/moments.h"
-#include "report/timeline.h"
 
 namespace snug::report {
 
@@ -94,9 +93,11 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["precision"] = settings.precision;
   result["nonzero"] = settings.nonzero;
   result["checkpoint"] = settings.checkpoint;
+  result["statistics_group"] = settings.statistics_group > 0 ? Json(settings.statistics_group) : Json(nullptr);
   result["threads"] = settings.threads;
   result["budget_bytes"] = settings.budget ? Json(settings.budget->count()) : Json(nullptr);
   result["planned_peak_bytes"] = plan.planned_peak_bytes.count();
+  result["persistent_bytes"] = plan.persistent_bytes.count();
   result["bound_bytes"] = plan.bound_bytes.count();
   result["gap_bytes"] = peak.gap_bytes.count();
   result["by_class"] = by_class_json(peak.by_class);
@@ -107,6 +108,8 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["flops"] = flops_json(flops.step);
   result["flops"]["per_image"] = {
       {"forward", flops.per_image.forward}, {"backward", flops.per_image.backward}, {"recompute", flops.per_image.recompute}};
+  result["predicted_step_seconds"] = settings.predicted_step_seconds ? Json(*settings.predicted_step_seconds) : Json(nullptr);
+  result["costs"] = settings.costs;
   result["plan_seconds"] = plan.plan_seconds;
   Json passes = Json::array();
   for (const PassTiming& timing : plan.pass_timings) passes.push_back({{"name", timing.name}, {"seconds", timing.seconds}});
@@ -119,20 +122,6 @@ Json profile_json(const Plan& plan, const Settings& settings) {
   result["layers"] = layers_json(plan, peak_moment(plan));
   result["moments"] = moments_json(plan);
   result["ops"] = ops_json(flops_of_step(plan.program));
-  return result;
-}
-
-Json report_json(const Plan& plan, const Settings& settings) {
-  Json result = plan_json(plan, settings);
-  result["timeline"] = timeline_json(plan);
-  return result;
-}
-
-Json methods_json(std::span<const Rung> rungs) {
-  Json result = Json::array();
-  for (const Rung& rung : rungs) {
-    result.push_back({{"method", rung.method}, {"bytes", rung.planned_peak_bytes.count()}, {"seconds", rung.seconds}});
-  }
   return result;
 }
 

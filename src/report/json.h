@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plan/ladder.h"
 #include "plan/plan.h"
 #include "report/kernels.h"
 #include "report/settings.h"
@@ -18,11 +17,6 @@ nlohmann::ordered_json plan_json(const Plan& plan, const Settings& settings);
 
 // The same, and where the bytes and FLOPs go: by layer, by node, by op.
 nlohmann::ordered_json profile_json(const Plan& plan, const Settings& settings);
-
-// plan_json and `timeline` (timeline.h): everything that the page draws of a plan.
-nlohmann::ordered_json report_json(const Plan& plan, const Settings& settings);
-
-nlohmann::ordered_json methods_json(std::span<const Rung> rungs);
 
 nlohmann::ordered_json kernels_json(std::span<const KernelUse> kernels);
 

@@ -25,19 +25,21 @@ std::vector<std::string> layers_of_states(const Program& program) {
   };
   if (const Section* micro = program.find_section(SectionKind::micro)) {
     for (const Node& node : micro->nodes) {
+      if (node.phase == Phase::update) continue;
       for (const ValueId id : node.inputs) claim(*micro, id, node.layer);
       for (const ValueId id : node.outputs) claim(*micro, id, node.layer);
     }
   }
-  // Momentum is seen only by the update, beside the parameter it moves.
-  if (const Section* update = program.find_section(SectionKind::update)) {
-    for (const Node& node : update->nodes) {
+  // Momentum is seen only by the update, beside the parameter it moves; a fused update stands in `micro`.
+  for (const Section& section : program.sections) {
+    for (const Node& node : section.nodes) {
+      if (node.phase != Phase::update) continue;
       std::string layer = node.layer;
       for (const ValueId id : node.inputs) {
-        const Value& value = update->value(id);
+        const Value& value = section.value(id);
         if (value.is_state() && value.role == Role::parameter) layer = layers[value.state.index()];
       }
-      for (const ValueId id : node.inputs) claim(*update, id, layer);
+      for (const ValueId id : node.inputs) claim(section, id, layer);
     }
   }
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -61,7 +63,7 @@ class Layers {
   LayerUse& of_state(std::size_t state) { return at(of_states_[state]); }
   LayerUse& of_node(const Section& section, const Node& node) {
     // The update's nodes are named after parameters.
-    if (section.kind == SectionKind::update) {
+    if (node.phase == Phase::update) {
       for (const ValueId id : node.outputs) {
         const Value& value = section.value(id);
         if (value.is_state() && value.role == Role::parameter) return of_state(value.state.index());

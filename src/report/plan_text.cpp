@@ -108,6 +108,11 @@ std::string plan_text(const Plan& plan, const Settings& settings) {
   put_curve(out, plan, peak);
   put(out, "\n");
   put_parameters_and_flops(out, plan, flops_of_step(plan.program));
+  if (settings.predicted_step_seconds) {
+    put(out, "Predicted      {:.1f} images/s, {:.4g} s a step ({})\n",
+        static_cast<double>(plan.program.batch) / *settings.predicted_step_seconds, *settings.predicted_step_seconds,
+        settings.costs);
+  }
   put(out, "Planned in     {:.3f} s\n", plan.plan_seconds);
   return trim_lines(out);
 }

@@ -1,6 +1,7 @@
 // What was asked for and does not stand in the program itself.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,9 +13,12 @@ struct Settings {
   std::string precision = "fp32";
   double nonzero = 1.0;  // share of the weights that are stored
   std::string checkpoint = "none";
+  std::int64_t statistics_group = 0;  // of batch norm; 0: the microbatch
   std::optional<Bytes> budget = {};
   std::string backend = "reference";
   int threads = 1;
+  std::optional<double> predicted_step_seconds = {};
+  std::string costs = "fixed table";  // what that was predicted from
 };
 
 }  // namespace snug::report

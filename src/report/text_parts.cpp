@@ -60,6 +60,7 @@ std::string describe(const Plan& plan, const Settings& settings) {
   const Program& program = plan.program;
   std::string text = fmt::format("{}, batch {}", program.name, program.batch);
   if (program.microbatch != program.batch) put(text, " in microbatches of {}", program.microbatch);
+  if (settings.statistics_group > 0) put(text, ", batch norm over groups of {}", settings.statistics_group);
   put(text, "\n{}, {}", settings.precision,
       settings.checkpoint == "none" ? "no checkpointing" : "checkpointing " + settings.checkpoint);
   put(text, ", {} kernels, {} thread{}\n", settings.backend, settings.threads, settings.threads == 1 ? "" : "s");

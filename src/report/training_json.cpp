@@ -38,11 +38,16 @@ Json training_json(std::string_view metrics, std::size_t most_lines) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const bool last = i + 1 == lines.size();
     if (i % every != 0 && !last && !has_test(lines[i])) continue;
-    for (const auto& [key, value] : lines[i].items()) {
-      if (!value.is_number()) continue;
+    const auto put = [&](const std::string& key, const Json& value) {
+      if (!value.is_number()) return;
       Json& column = columns[key];
       while (column.size() < rows) column.push_back(nullptr);
       column.push_back(value);
+    };
+    for (const auto& [key, value] : lines[i].items()) {
+      put(key, value);
+      if (!value.is_object()) continue;
+      for (const auto& [part, number] : value.items()) put(key + "." + part, number);
     }
     ++rows;
   }

@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "runtime/memory_checker.h"
@@ -19,6 +20,7 @@ Executor::Executor(const Plan& plan, const Backend& backend)
     write(StateId(i), std::vector<std::byte>(static_cast<std::size_t>(plan.program.states[i].type.bytes().count())));
   }
   for (std::size_t i = 0; i < plan.program.sections.size(); ++i) sections_.push_back(bind(i, backend));
+  node_seconds_.resize(plan.program.sections.size());
   if (plan.red_zone > Bytes(0)) checker_ = std::make_unique<MemoryChecker>(plan, *arena_);
 }
 
@@ -53,20 +55,35 @@ std::unique_ptr<SectionRunner> Executor::bind(std::size_t index, const Backend& 
   return device_->make_runner(std::move(kernels));
 }
 
-void Executor::run(SectionKind kind) {
+std::size_t Executor::index_of(SectionKind kind) const {
   const auto& sections = plan_.program.sections;
   const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& s) { return s.kind == kind; });
   SNUG_CHECK(found != sections.end(), "the program has no section '{}'", name_of(kind));
-  const auto index = static_cast<std::size_t>(found - sections.begin());
+  return static_cast<std::size_t>(found - sections.begin());
+}
 
+void Executor::run_timed(std::size_t index) {
+  std::vector<double>& seconds = node_seconds_[index];
+  seconds.resize(plan_.program.sections[index].nodes.size());
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    sections_[index]->run_node(i);
+    seconds[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+}
+
+void Executor::run(SectionKind kind) {
+  const std::size_t index = index_of(kind);
   if (measuring_) arena_->fill_from(plan_.persistent_bytes, canary_);
   if (checker_) {
     checker_->begin_section(index);
-    for (std::size_t i = 0; i < found->nodes.size(); ++i) {
+    for (std::size_t i = 0; i < plan_.program.sections[index].nodes.size(); ++i) {
       checker_->before_node(i);
       sections_[index]->run_node(i);
       checker_->after_node(i);
     }
+  } else if (timing_) {
+    run_timed(index);
   } else {
     sections_[index]->run();
   }

@@ -41,12 +41,23 @@ class Executor {
   void stop_measuring() { measuring_ = false; }
   Bytes measured_peak_bytes() const { return measured_; }
 
+  // From the next run on, sections run node by node, and `node_seconds` says how long each node of a section took in its last
+  // run. A node has finished when the next one starts, so on a GPU the sum is more than a section takes at full speed.
+  void start_timing() { timing_ = true; }
+  void stop_timing() { timing_ = false; }
+  const std::vector<double>& node_seconds(SectionKind kind) const { return node_seconds_[index_of(kind)]; }
+
+  // One node alone, on what the arena holds. For who walks a section by hand.
+  void run_node(SectionKind kind, std::size_t node) { sections_[index_of(kind)]->run_node(node); }
+
   Arena& arena() { return *arena_; }
   const Plan& plan() const { return plan_; }
 
  private:
   std::unique_ptr<SectionRunner> bind(std::size_t index, const Backend& backend) const;
   Bytes end_of_workspaces(std::size_t index) const;
+  std::size_t index_of(SectionKind kind) const;
+  void run_timed(std::size_t index);
 
   const Plan& plan_;
   std::shared_ptr<Device> device_;
@@ -58,6 +69,8 @@ class Executor {
   bool measuring_ = false;
   Arena::Canary canary_ = Arena::Canary::plain;
   Bytes measured_;
+  bool timing_ = false;
+  std::vector<std::vector<double>> node_seconds_;  // by section and node; empty before its first timed run
 };
 
 }  // namespace snug

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "data/stream.h"
+#include "train/peak_measurement.h"
 
 namespace snug::train {
 
@@ -40,28 +41,6 @@ class StepClock {
 };
 
 Examples to_examples(const data::Batch& batch) { return {.inputs = batch.inputs, .labels = batch.labels}; }
-
-// The measured peak: the first steps and an evaluation run with a canary in the arena, the others at full speed.
-class PeakMeasurement {
- public:
-  explicit PeakMeasurement(Session& session) : session_(session) { session_.executor().start_measuring(); }
-
-  bool running() const { return steps_ < kSteps; }
-  void after_step(const Examples& examples) {
-    if (!running() || ++steps_ < kSteps) return;
-    // Twice, since the canary alternates; two examples do: what a section touches does not depend on how many there are.
-    const std::size_t count = std::min<std::size_t>(2, examples.labels.size());
-    const std::size_t bytes = examples.inputs.size() / examples.labels.size();
-    const Examples few{.inputs = examples.inputs.first(count * bytes), .labels = examples.labels.first(count)};
-    for (int i = 0; i < 2; ++i) session_.evaluate(few);
-    session_.executor().stop_measuring();
-  }
-
- private:
-  static constexpr int kSteps = 2;
-  Session& session_;
-  int steps_ = 0;
-};
 
 bool is_due(std::uint64_t step, const std::optional<std::uint64_t>& every, bool epoch_ended) {
   return every ? *every > 0 && step % *every == 0 : epoch_ended;

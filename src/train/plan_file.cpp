@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include <fmt/ranges.h>
+
 #include "base/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
+#include "train/file_io.h"
 
 namespace snug::train {
 
@@ -15,6 +18,7 @@ namespace {
 constexpr std::string_view kPlacement = "\nplacement ";
 // Far above any arena, and low enough that sums of two stay numbers.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60U;
+constexpr std::uint64_t kMostPlanFileBytes = 1'000'000'000;
 
 // The words of the placement, one after the other.
 class Words {
@@ -144,6 +148,79 @@ Plan parse_plan(std::string_view text) {
   plan.planned_peak_bytes = top;
   if (const auto violation = find_violation(plan)) throw_user_error("the plan's placement is not valid: {}", *violation);
   return plan;
+}
+
+void write_plan_file(const std::filesystem::path& path, const Plan& plan) { write_text_file(path, print_plan(plan)); }
+
+Plan read_plan_file(const std::filesystem::path& path) {
+  const std::string text = read_text_file(path, kMostPlanFileBytes);
+  try {
+    return parse_plan(text);
+  } catch (const UserError& error) {
+    throw_user_error("'{}' is not a plan that 'snug plan --save' made, or is damaged: {}", path.string(), error.what());
+  }
+}
+
+namespace {
+
+// What two programs of one model have in common however their memory is planned, one line each: every state but copies that
+// kernels keep, the forward pass, and the updates, wherever they run.
+std::vector<std::string> essence_of(const Program& program) {
+  std::vector<std::string> lines;
+  for (const State& state : program.states) {
+    if (state.role == Role::workspace) continue;
+    lines.push_back(
+        fmt::format("{} {} '{}'{}", name_of(state.role), to_string(state.type), state.name, state.trainable ? " trained" : ""));
+  }
+  for (const Section& section : program.sections) {
+    if (section.kind != SectionKind::micro && section.kind != SectionKind::update) continue;
+    for (const Node& node : section.nodes) {
+      if (node.phase != Phase::forward && node.phase != Phase::update) continue;
+      if (node.op == &ops::image_input) continue;  // the run's own, see adopt()
+      std::string line = fmt::format("{} of '{}'", node.op->name, node.layer);
+      for (const auto& [name, value] : node.attributes.entries()) {
+        line += fmt::format(" {}=", name);
+        std::visit([&](const auto& constant) { line += fmt::format("{}", constant); }, value);
+      }
+      lines.push_back(std::move(line));
+    }
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+// How a section's images come in: augmented ones in training where there are any.
+const Attributes* images_of(const Program& program, SectionKind kind) {
+  const Section* section = program.find_section(kind);
+  const Attributes* found = nullptr;
+  if (section == nullptr) return nullptr;
+  for (const Node& node : section->nodes) {
+    if (node.op != &ops::image_input) continue;
+    if (found == nullptr || (kind == SectionKind::micro && node.attributes.integer_or("augment", 0) != 0))
+      found = &node.attributes;
+  }
+  return found;
+}
+
+}  // namespace
+
+void adopt(Plan& plan, const Program& model) {
+  Program& program = plan.program;
+  if (program.name != model.name) throw_user_error("the plan is one of '{}', not of '{}'", program.name, model.name);
+  if (program.batch != model.batch) throw_user_error("the plan is one for batches of {}, not of {}", program.batch, model.batch);
+  const std::vector<std::string> have = essence_of(program);
+  const std::vector<std::string> want = essence_of(model);
+  const auto [in_plan, in_model] = std::mismatch(have.begin(), have.end(), want.begin(), want.end());
+  if (in_plan != have.end() || in_model != want.end()) {
+    throw_user_error("the plan is one of another '{}': it has {} where this run has {}; plan anew with the same flags",
+                     model.name, in_plan == have.end() ? "nothing" : *in_plan, in_model == want.end() ? "nothing" : *in_model);
+  }
+  for (Section& section : program.sections) {
+    const Attributes* images = images_of(model, section.kind);
+    for (Node& node : section.nodes) {
+      if (node.op == &ops::image_input && images != nullptr) node.attributes = *images;
+    }
+  }
 }
 
 void check_kernels(const Plan& plan, const Backend& backend) {

@@ -9,6 +9,7 @@
 //   place micro 41216 50048
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,15 @@ std::string print_plan(const Plan& plan);
 
 // UserError with one sentence when the text is no plan, or one that does not hold together.
 Plan parse_plan(std::string_view text);
+
+// The same as a file. UserError, naming it, when it cannot be written, or read, or is no plan.
+void write_plan_file(const std::filesystem::path& path, const Plan& plan);
+Plan read_plan_file(const std::filesystem::path& path);
+
+// Makes a plan from elsewhere one for this model, which is the program of a model for the plan's microbatch, as lower_model()
+// makes it: with the model's way to normalise and augment its images, which takes no memory. UserError unless all else is the
+// same: batch, states, forward pass, optimizer.
+void adopt(Plan& plan, const Program& model);
 
 // UserError unless the backend has the kernels that the plan names and they take its nodes in the workspace it gives them: a plan
 // is made for one backend, library version and instruction set.

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "plan/allowance.h"
 #include "train/file_io.h"
 #include "train/recipe_table.h"
 
@@ -21,7 +22,6 @@ constexpr std::uint64_t kMostRecipeBytes = 1'000'000;
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "fp16", "bf16"};
 constexpr std::array<std::string_view, 2> kDevices{"cpu", "cuda"};
 constexpr std::array<std::string_view, 3> kSchedules{"constant", "step", "cosine"};
-constexpr std::array<std::string_view, 6> kRungs{"exact", "reassociated", "microbatch", "precision", "compressed", "sparse"};
 
 // What is wrong with a recipe's values: the key, as in "optimizer.momentum", and a sentence about it.
 struct Complaint {
@@ -98,11 +98,11 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
   check.require(recipe.microbatch.value_or(1) <= recipe.batch, "microbatch",
                 fmt::format("of {} is more than the batch of {}", recipe.microbatch.value_or(1), recipe.batch));
   check.count("min_microbatch", recipe.min_microbatch, 1);
+  check.count("statistics_group", recipe.statistics_group, 1);
   check.choice("precision", recipe.precision, kPrecisions);
   if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
   if (recipe.budget_bytes) check.require(*recipe.budget_bytes > Bytes(0), "budget", "must be more than 0 bytes");
-  check.require(!recipe.allow.empty(), "allow", fmt::format("must name at least one of {}", fmt::join(kRungs, ", ")));
-  for (const std::string& rung : recipe.allow) check.choice("allow", rung, kRungs);
+  if (const auto objection = objection_to_allowance(recipe.allow)) check.require(false, "allow", *objection);
   check.choice("device", recipe.device, kDevices);
   check.count("threads", recipe.threads, 0, 4096);
   check.require(recipe.seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()), "seed",
@@ -155,9 +155,11 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   root.count("batch", recipe.batch);
   root.count("microbatch", recipe.microbatch);
   root.count("min_microbatch", recipe.min_microbatch);
+  root.count("statistics_group", recipe.statistics_group);
   root.text("precision", recipe.precision);
   root.text("checkpoint", recipe.checkpoint);
   root.bytes("budget", recipe.budget_bytes);
+  root.bytes("workspace_limit", recipe.workspace_limit);
   root.texts("allow", recipe.allow);
   root.text("device", recipe.device);
   root.count("threads", recipe.threads);
@@ -221,9 +223,11 @@ std::string print_recipe(const Recipe& recipe) {
   number("batch", recipe.batch);
   optional_number("microbatch", recipe.microbatch);
   optional_number("min_microbatch", recipe.min_microbatch);
+  optional_number("statistics_group", recipe.statistics_group);
   line("precision", toml_text(recipe.precision));
   optional_text("checkpoint", recipe.checkpoint);
   if (recipe.budget_bytes) line("budget", toml_bytes(*recipe.budget_bytes));
+  if (recipe.workspace_limit) line("workspace_limit", toml_bytes(*recipe.workspace_limit));
   line("allow", toml_texts(recipe.allow));
   line("device", toml_text(recipe.device));
   number("threads", recipe.threads);

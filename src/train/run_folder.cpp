@@ -88,11 +88,12 @@ RunFolder::RunFolder(fs::path path, FileHandle lock)
   make_folder(path_ / kSnapshots);
 }
 
-RunFolder RunFolder::create(const fs::path& path, const Recipe& recipe) {
+RunFolder RunFolder::create(const fs::path& path, const Recipe& recipe, const Plan* plan) {
   const std::string text = print_recipe(recipe);
   make_folder(path);
   FileHandle lock = take_lock(path);
   if (holds_run(path)) throw_user_error("folder '{}' holds a run already; resume it, or choose another folder", path.string());
+  if (plan != nullptr) write_plan_file(path / kPlanFile, *plan);
   write_text_file(path / kRecipeFile, text);
   return {path, std::move(lock)};
 }
@@ -107,7 +108,7 @@ RunFolder RunFolder::resume(const fs::path& path) {
 
 Recipe RunFolder::recipe() const { return read_recipe(path_ / kRecipeFile); }
 
-void RunFolder::write_plan(const Plan& plan) { write_text_file(path_ / kPlanFile, print_plan(plan)); }
+std::filesystem::path RunFolder::plan_path() const { return path_ / kPlanFile; }
 
 void RunFolder::rewind(std::uint64_t step) {
   std::ifstream lines(path_ / kMetricsFile);

@@ -44,14 +44,15 @@ std::string to_json(const MetricsLine& line);
 class RunFolder {
  public:
   // A new run. UserError when the folder holds one already or another process writes to it.
-  static RunFolder create(const std::filesystem::path& path, const Recipe& recipe);
+  // The plan is written first: a folder that has a recipe has the plan to go on with.
+  static RunFolder create(const std::filesystem::path& path, const Recipe& recipe, const Plan* plan = nullptr);
   // A run that goes on. UserError when there is none or another process writes to it.
   static RunFolder resume(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   Recipe recipe() const;  // as it stands in recipe.toml
 
-  void write_plan(const Plan& plan);
+  std::filesystem::path plan_path() const;  // as plan_file.h has it
   // Before a run goes on from `step`: cuts the metrics to the lines up to it and sets later snapshots, which are damaged, aside
   // (*.damaged). What came after will be made again.
   void rewind(std::uint64_t step);

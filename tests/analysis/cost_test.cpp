@@ -1,5 +1,6 @@
 #include "analysis/cost.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
@@ -39,6 +40,69 @@ TEST(Cost, MeasuredTimeComesBeforeRates) {
 TEST(Cost, KeyTellsShapesAndConstantsApart) {
   const Program program = two_microbatches();
   EXPECT_EQ(cost_key(program.sections[0], program.sections[0].nodes[0]), "linear f32[2x4] f32[4x4] -> f32[2x4]");
+}
+
+// The linear layer above for another number of examples.
+Program linear_of(int examples, const std::string& kernel = "") {
+  Program program = parse_program(fmt::format("program test batch {0} microbatch {0}\n"
+                                              "state x : f32[{0}x4] input\n"
+                                              "state w : f32[4x4] parameter\n"
+                                              "section micro\n"
+                                              "%a = linear(x@0, w@0) : f32[{0}x4] activation ; forward a\n",
+                                              examples),
+                                  ops::find);
+  program.sections[0].nodes[0].kernel = kernel;
+  return program;
+}
+
+NodeCost measured(const Program& program, double seconds) {
+  NodeCost cost = describe_cost(program.sections[0], program.sections[0].nodes[0]);
+  cost.seconds = seconds;
+  return cost;
+}
+
+double seconds_of(const CostTable& costs, const Program& program) {
+  return node_seconds(costs, program.sections[0], program.sections[0].nodes[0]);
+}
+
+TEST(Cost, FamilyLeavesTheNumberOfExamplesOpen) {
+  const Program two = linear_of(2);
+  EXPECT_EQ(cost_family(two.sections[0], two.sections[0].nodes[0]), "linear f32[*x4] f32[*x4] -> f32[*x4]");
+}
+
+TEST(Cost, OtherNumbersOfExamplesAreScaledFromTheNearest) {
+  const CostTable costs = make_cost_table(std::vector{measured(linear_of(1024), 8.0)});
+  EXPECT_DOUBLE_EQ(seconds_of(costs, linear_of(1024)), 8.0);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, linear_of(4096)) / 8.0,
+                   describe_cost(linear_of(4096).sections[0], linear_of(4096).sections[0].nodes[0]).bytes /
+                       describe_cost(linear_of(1024).sections[0], linear_of(1024).sections[0].nodes[0]).bytes)
+      << "traffic bound: in proportion to the bytes";
+}
+
+TEST(Cost, BetweenTwoMeasuredSizesLiesBetweenTheirTimes) {
+  const CostTable costs = make_cost_table(std::vector{measured(linear_of(4096), 9.0), measured(linear_of(1024), 4.0)});
+  const double between = seconds_of(costs, linear_of(2048));
+  EXPECT_NEAR(between, 6.0, 0.01) << "half way in logarithms, as sizes go";
+  EXPECT_GT(seconds_of(costs, linear_of(8192)), 17.0);
+}
+
+TEST(Cost, AKernelHasItsOwnTime) {
+  const CostTable costs =
+      make_cost_table(std::vector{measured(linear_of(8, "fast"), 1.0), measured(linear_of(8, "frugal"), 3.0)});
+  EXPECT_DOUBLE_EQ(seconds_of(costs, linear_of(8, "fast")), 1.0);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, linear_of(8, "frugal")), 3.0);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, linear_of(8)), 1.0)
+      << "before kernels are chosen: the one that will be, where there is room";
+  EXPECT_GT(seconds_of(costs, linear_of(16, "frugal")), 3.0) << "its own family before another kernel's";
+}
+
+TEST(Cost, NodesUnlikeAnyGetTheRatesOfThoseMeasured) {
+  const Program program = two_microbatches();
+  const NodeCost node = describe_cost(program.sections[0], program.sections[0].nodes[0]);
+  NodeCost other{.key = "other", .family = "other", .kernel = "", .flops = 0, .bytes = 1000, .seconds = 10};
+  const CostTable costs = make_cost_table(std::vector{other});
+  EXPECT_DOUBLE_EQ(costs.bytes_per_second, 100);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, program), costs.seconds_per_node + node.bytes / 100);
 }
 
 }  // namespace

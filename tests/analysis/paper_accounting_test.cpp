@@ -312,8 +312,9 @@ TEST(PaperRules, WhatTheInputIsStagedAsDoesNotCount) {
 }
 
 TEST(PaperStrategies, BadNamesAndOptionsAreRefused) {
-  for (const std::string_view name : {"", "sqrt", "every", "every-", "every-0", "every-2*", "residual-", "residual--1",
-                                      "residual-2**", "residual-two", "no-bn*", "residual-99999999999999999999"}) {
+  for (const std::string_view name :
+       {"", "sqrt", "optimal", "optimal:", "optimal:0", "every", "every-", "every-0", "every-2*", "residual-", "residual--1",
+        "residual-2**", "residual-two", "no-bn*", "residual-99999999999999999999"}) {
     EXPECT_THROW(parse_strategy(name), UserError) << name;
   }
   const Graph graph = two_layers();

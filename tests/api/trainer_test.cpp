@@ -52,6 +52,28 @@ TEST(Trainer, SameSeedGivesTheSameBits) {
   EXPECT_NE(other.parameter("conv1.weight"), weights[0]);
 }
 
+TEST(Trainer, StatisticsInGroupsDoWhatMicrobatchesDo) {
+  const Batch batch = batch_of(7);
+  const auto weights = [&](std::int64_t microbatch, std::int64_t group) {
+    Trainer trainer(tiny(), {.batch = 7, .microbatch = microbatch, .statistics_group = group});
+    for (int step = 0; step < 3; ++step) trainer.train(batch.images, batch.labels);
+    return trainer.parameter("conv1.weight");
+  };
+  const std::vector<float> split = weights(3, 0);
+  const std::vector<float> grouped = weights(7, 3);
+  const std::vector<float> whole = weights(7, 0);
+  double from_grouped = 0;
+  double from_whole = 0;
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    from_grouped = std::max(from_grouped, std::abs(double{split[i]} - grouped[i]));
+    from_whole = std::max(from_whole, std::abs(double{split[i]} - whole[i]));
+  }
+  EXPECT_LT(from_grouped, 1e-5);
+  EXPECT_GT(from_whole, 1e-3);
+  EXPECT_EQ(message_of([&] { weights(4, 3); }),
+            "a microbatch of 4 does not split into statistics groups of 3; use a multiple of 3, or the whole batch");
+}
+
 TEST(Trainer, EvaluationChangesNothing) {
   const Batch batch = batch_of(6);
   Trainer trainer(tiny(), {.batch = 6});
@@ -107,8 +129,9 @@ TEST(Trainer, KeepsItsBudgetOrSaysWhatWouldDo) {
   const Trainer whole(tiny(), {.batch = 40});
   EXPECT_EQ(whole.memory().microbatch, 40);
   EXPECT_EQ(whole.memory().plain_peak_bytes, whole.memory().planned_peak_bytes);
-  Trainer split(tiny(), {.batch = 40, .budget_bytes = whole.memory().planned_peak_bytes - 1});
-  EXPECT_EQ(split.memory().microbatch, 20);
+  EXPECT_EQ(whole.memory().checkpoint, "none");
+  Trainer split(tiny(), {.batch = 40, .budget_bytes = whole.memory().planned_peak_bytes / 2});
+  EXPECT_LT(split.memory().microbatch, 40);
   EXPECT_LT(split.memory().planned_peak_bytes, whole.memory().planned_peak_bytes);
   EXPECT_EQ(split.memory().plain_peak_bytes, whole.memory().planned_peak_bytes);
   const Batch batch = batch_of(40);
@@ -117,6 +140,21 @@ TEST(Trainer, KeepsItsBudgetOrSaysWhatWouldDo) {
   split.evaluate(batch.images, batch.labels);
   EXPECT_EQ(split.measured_peak_bytes(), split.memory().planned_peak_bytes);
   EXPECT_THROW(Trainer(tiny(), {.batch = 40, .budget_bytes = 1000}), DoesNotFit);
+}
+
+TEST(Trainer, ABudgetWithExactMethodsAloneGivesTheBitsOfPlainTraining) {
+  const Batch batch = batch_of(40);
+  Trainer plain(tiny(), {.batch = 40, .seed = 3});
+  Trainer less(tiny(), {.batch = 40, .budget_bytes = plain.memory().planned_peak_bytes * 9 / 10, .allow = "exact", .seed = 3});
+  EXPECT_EQ(less.memory().microbatch, 40);
+  EXPECT_NE(less.memory().checkpoint, "none");
+  EXPECT_LT(less.memory().planned_peak_bytes, plain.memory().planned_peak_bytes);
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ(less.train(batch.images, batch.labels).loss, plain.train(batch.images, batch.labels).loss);
+  }
+  EXPECT_EQ(less.parameter("conv1.weight"), plain.parameter("conv1.weight"));
+  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 4, .allow = "magic"}); }),
+            "allow is 'magic'; it can be exact, reassociated, microbatch");
 }
 
 TEST(Trainer, ClipsGradients) {
@@ -187,6 +225,17 @@ TEST(Trainer, CheckingModeGivesTheSameBits) {
     EXPECT_EQ(plain.train(batch.images, batch.labels).loss, checked.train(batch.images, batch.labels).loss);
   }
   EXPECT_EQ(plain.parameter("fc.weight"), checked.parameter("fc.weight"));
+}
+
+TEST(Trainer, CheckpointsWhatItIsToldTo) {
+  const Model model = Model::zoo("wrn-10-1");
+  const Trainer plain(model, {.batch = 8, .threads = 1});
+  const Trainer less(model, {.batch = 8, .checkpoint = "residual-1", .threads = 1});
+  EXPECT_LT(less.memory().planned_peak_bytes, plain.memory().planned_peak_bytes);
+  EXPECT_GT(less.predicted_step_seconds(), plain.predicted_step_seconds()) << "what is computed twice takes time";
+  EXPECT_GT(plain.predicted_step_seconds(), 0);
+  EXPECT_THROW(Trainer(model, {.batch = 8, .checkpoint = "everything"}), UserError);
+  EXPECT_THROW(Trainer(model, {.batch = 8, .costs = "no/such/file"}), UserError);
 }
 
 }  // namespace

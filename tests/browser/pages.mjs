@@ -9,7 +9,9 @@ const kRoot = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const kProgram = process.env.SNUG || join(kRoot, 'build', 'release', 'snug');
 
 export function snug(...words) {
-  return execFileSync(kProgram, words, {encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe']});
+  // What was measured on this machine before must not matter.
+  const env = {...process.env, XDG_CACHE_HOME: '/dev/null'};
+  return execFileSync(kProgram, words, {encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'], env});
 }
 
 // A folder that goes with the process.

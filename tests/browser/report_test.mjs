@@ -5,7 +5,7 @@ import {mkdirSync, readFileSync, statSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {after, before, test} from 'node:test';
 
-import {Browser} from './chromium.mjs';
+import {Browser} from './browser.mjs';
 import {aliveAt, dataOf, makeFolder, namesOf, snug, withData} from './pages.mjs';
 
 const folder = makeFolder();
@@ -63,10 +63,36 @@ async function checkDetails(page, timeline, moments) {
   return shown;
 }
 
+// Every plan under the pointer is one of the JSON, with its bytes and its time, and this plan is among them.
+async function checkFrontier(page, data) {
+  for (const colour of ['gaps', 'model', 'own']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
+  const selected = () => page.evaluate(() => ({...document.querySelector('#frontier-selected').dataset}));
+  const first = await selected();
+  assert.deepEqual([first.line, Number(first.bytes)], ['this plan', data.planned_peak_bytes]);
+  const plans = {considered: data.considered, best: data.frontier, 'this plan': data.methods.slice(-1)};
+  const box = await page.boxOf('#frontier-chart');
+  const seen = new Set();
+  for (const [x, y] of [[0.15, 0.8], [0.3, 0.75], [0.4, 0.3], [0.5, 0.7], [0.6, 0.5], [0.75, 0.7], [0.95, 0.8]]) {
+    await page.move(box.left + x * box.width, box.top + y * box.height);
+    const {line, bytes, seconds} = await selected();
+    assert.ok(plans[line].some((plan) => plan.bytes === Number(bytes) && plan.seconds === Number(seconds)), `${line} ${bytes} ${seconds}`);
+    seen.add(bytes);
+  }
+  assert.ok(seen.size > 2, `${[...seen]}`);
+  // Keys go over the best plans and leave out those that were only considered.
+  await page.evaluate(() => document.querySelector('#frontier-chart').focus());
+  await page.press('Home');
+  for (let i = 0; i < 3; ++i) {
+    assert.notEqual((await selected()).line, 'considered');
+    await page.press('ArrowRight');
+  }
+  await page.press('End');
+  assert.equal(Number((await selected()).bytes), data.frontier[data.frontier.length - 1].bytes);
+}
+
 const models = {
   'small-cnn': ['small-cnn', '--batch', '20', '--threads', '2'],
-  'wrn-28-2 in small microbatches with checkpoints':
-      ['wrn-28-2', '--batch', '100', '--microbatch', '10', '--checkpoint', 'residual-2*', '--budget', '64MB', '--threads', '2'],
+  'wrn-28-2 in 24 MB': ['wrn-28-2', '--batch', '100', '--budget', '24MB', '--threads', '2'],
   'resnet-18': ['resnet-18', '--batch', '64', '--image-size', '64', '--threads', '2'],
 };
 
@@ -78,7 +104,7 @@ Object.entries(models).forEach(([name, words], number) => {
     const {moments} = JSON.parse(snug('profile', ...words, '--json'));
     await onPage(file, async (page) => {
       const sections = await page.evaluate(() => [...document.querySelectorAll('section')].filter((each) => !each.hidden).map((each) => each.id));
-      assert.deepEqual(sections, ['step', 'where', 'ladder']);
+      assert.deepEqual(sections, ['step', 'where', ...(data.methods.length > 1 ? ['ladder'] : []), 'frontier']);
       assert.equal(await page.evaluate(() => document.querySelector('h1').textContent), words[0]);
       for (const chart of ['#memory-chart', '#arena-chart']) {
         for (const colour of ['model', 'gradient', 'optimizer', 'activation']) {
@@ -108,8 +134,10 @@ Object.entries(models).forEach(([name, words], number) => {
       const layers = await page.evaluate(() => [...document.querySelectorAll('#layer-bars .figure')].map((figure) => parseInt(figure.title.replaceAll(',', ''), 10)));
       assert.equal(layers.reduce((a, b) => a + b, 0), data.planned_peak_bytes - data.gap_bytes);
 
-      const rungs = await page.evaluate(() => document.querySelectorAll('#ladder-table tbody tr').length);
-      assert.equal(rungs, data.methods.length);
+      // Each rung with its bytes.
+      const rungs = await page.evaluate(() => [...document.querySelectorAll('#ladder-table tbody tr')].map((row) => row.cells[1].title));
+      if (data.methods.length > 1) assert.deepEqual(rungs, data.methods.map((rung) => inBytes(rung.bytes)));
+      await checkFrontier(page, data);
     });
   });
 });
@@ -250,46 +278,33 @@ test('a run: its training is drawn from its metrics', async () => {
   });
 });
 
-test('the frontier is drawn, with the budget and this plan', async () => {
-  const from = join(folder, 'model1.html');
-  const data = dataOf(from);
-  const planned = data.planned_peak_bytes;
-  data.frontier = [
-    {bytes: planned, seconds: 0.9, microbatch: 10, checkpoint: 'residual-2*'},
-    {bytes: 2 * planned, seconds: 0.8, microbatch: 10, checkpoint: 'none'},
-    {bytes: 16 * planned, seconds: 0.5, microbatch: 100, checkpoint: 'none'},
-  ];
-  await onPage(withData(from, join(folder, 'frontier.html'), data), async (page) => {
-    for (const colour of ['model', 'accent', 'budget']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
-    await page.evaluate(() => document.querySelector('#frontier-chart').focus());
-    await page.press('End');
-    const text = await page.evaluate(() => document.querySelector('#frontier-selected').textContent);
-    assert.ok(text.includes('500 ms') && text.includes('microbatches of 100'), text);
+test('a budget is marked on the frontier', async () => {
+  await onPage(join(folder, 'model1.html'), async (page) => {
+    assert.ok(await pixelsOf(page, '#frontier-chart', 'budget') > 10);
+    assert.ok((await page.evaluate(() => document.querySelector('#frontier-legend').textContent)).includes('budget'));
   });
 });
 
 test('a sweep is drawn from what it measured', async () => {
-  const plan = (planned, seconds, more) => ({
-    planned_peak_bytes: planned, measured_peak_bytes: planned, peak_resident_bytes: planned + 3e7, process_overhead_bytes: 3e7, microbatch: 10,
-    checkpoint: 'log', predicted_step_seconds: seconds * 0.95, step_seconds: seconds, images_per_second: 100 / seconds, overhead: 0.1,
-    prediction_error: -0.05, ...more,
-  });
-  const data = {
-    model: 'wrn-28-2', batch: 100, precision: 'fp32', device: 'cpu', threads: 2, data: 'random', steps: 5, plain_peak_bytes: 4e8,
-    plain: plan(4e8, 0.8, {microbatch: 100, checkpoint: 'none'}),
-    points: [{budget_bytes: 2e8, ...plan(1.9e8, 0.85), same_plan_as: null}, {budget_bytes: 1.95e8, ...plan(1.9e8, 0.85), same_plan_as: 0},
-             {budget_bytes: 3e7, ...plan(2.9e7, 1.1), same_plan_as: null}],
-  };
-  await onPage(withData(join(folder, 'model0.html'), join(folder, 'sweep.html'), data), async (page) => {
+  const file = join(folder, 'sweep.html');
+  snug('sweep', 'small-cnn', '--batch', '40', '--threads', '2', '--points', '4', '--steps', '1', '--costs', 'none', '--html', file);
+  const data = dataOf(file);
+  await onPage(file, async (page) => {
     const sections = await page.evaluate(() => [...document.querySelectorAll('section')].filter((each) => !each.hidden).map((each) => each.id));
     assert.deepEqual(sections, ['frontier']);
-    for (const colour of ['activation', 'workspace']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
-    const rows = await page.evaluate(() => [...document.querySelectorAll('#sweep-table tbody tr')].map((row) => row.cells[0].textContent));
-    assert.deepEqual(rows, ['plain', '200.00 MB', '195.00 MB', '30.00 MB']);
+    for (const colour of ['gaps', 'model', 'activation']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
+    const rows = await page.evaluate(() => [...document.querySelectorAll('#sweep-table tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
+    assert.deepEqual(rows.map((row) => row[5]), [data.plain, ...data.points].map((point) => point.images_per_second.toFixed(1)));
+    // Every measured plan is found by the keys, with its bytes and its time.
     await page.evaluate(() => document.querySelector('#frontier-chart').focus());
-    await page.press('End');
-    const text = await page.evaluate(() => document.querySelector('#frontier-selected').textContent);
-    assert.ok(text.startsWith('plain training: 400.00 MB, 800 ms'), text);
+    await page.press('Home');
+    const measured = new Map();
+    for (let i = 0; i < 60; ++i) {
+      const {line, bytes, seconds} = await page.evaluate(() => ({...document.querySelector('#frontier-selected').dataset}));
+      if (line === 'measured') measured.set(Number(bytes), Number(seconds));
+      await page.press('ArrowRight');
+    }
+    for (const point of data.points) assert.equal(measured.get(point.planned_peak_bytes), point.step_seconds);
   });
 });
 
@@ -342,7 +357,7 @@ test('names that look like HTML are shown as text', async () => {
 test('dark and on a phone: nothing is wider than the screen', async () => {
   const backgrounds = [];
   for (const dark of [false, true]) {
-    for (const file of ['model1.html', join('run', 'report.html'), 'frontier.html', 'sweep.html']) {
+    for (const file of ['model1.html', join('run', 'report.html'), 'sweep.html']) {
       await onPage(join(folder, file), async (page) => {
         assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 390);
         backgrounds.push(await page.evaluate(() => getComputedStyle(document.body).backgroundColor));

@@ -36,13 +36,16 @@ INSTANTIATE_TEST_SUITE_P(
     Commands, BadInputs,
     testing::Values(
         BadInput{"",
-                 "no command is given; the commands are train, plan, profile, eval, export, report and data (see 'snug --help')"},
-        BadInput{"trian",
-                 "there is no command 'trian'; the commands are train, plan, profile, eval, export, report and data (see 'snug "
+                 "no command is given; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
                  "--help')"},
-        BadInput{"help",
-                 "there is no command 'help'; the commands are train, plan, profile, eval, export, report and data (see 'snug "
-                 "--help')"},
+        BadInput{
+            "trian",
+            "there is no command 'trian'; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
+            "--help')"},
+        BadInput{
+            "help",
+            "there is no command 'help'; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
+            "--help')"},
         BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
         BadInput{"--bogus plan wrn-28-2 --batch 4", "there is no flag '--bogus' (see 'snug --help')"}));
 
@@ -59,8 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan wrn-28-2 --batch 4 --accounting real", "'snug plan' has no flag '--accounting' (see 'snug plan --help')"},
         BadInput{"plan wrn-28-2 --batch", "--batch needs a value"}, BadInput{"plan wrn-28-2 --batch=", "--batch needs a value"},
         BadInput{"plan wrn-28-2 --batch 4 --freeze", "--freeze needs a value"},
-        BadInput{"plan wrn-28-2 --batch 4 --json=maybe",
-                 "--json, --timeline, --kernels, --resume and --best take no value; write them alone"},
+        BadInput{
+            "plan wrn-28-2 --batch 4 --json=maybe",
+            "--json, --timeline, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --json",
                  "--dump-after prints the program and nothing else; leave out --json"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --kernels",
@@ -92,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --checkpoint sqrt",
                  "the report has no checkpoint strategy 'sqrt'; use none, no-bn, every-M, residual-M or residual-M*, as in "
-                 "residual-2*"},
+                 "residual-2*, or optimal:BYTES, as in optimal:30MB"},
         BadInput{"profile wrn-28-2 --batch 4 --accounting guess", "--accounting takes real or paper, not 'guess'"},
         BadInput{"profile vgg-16 --batch 4 --accounting paper --checkpoint residual-2",
                  "'vgg-16' has no residual units, so 'residual-2' is not possible; use none, no-bn or every-M"},
@@ -105,16 +109,18 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Checkpointing, BadInputs,
-    testing::Values(BadInput{"plan wrn-28-2 --batch 4 --checkpoint root",
-                             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, "
-                             "residual-M, residual-M*"},
-                    BadInput{
-                        "profile wrn-28-2 --batch 4 --checkpoint every-0",
-                        "checkpoint is 'every-0'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, "
-                        "residual-M, residual-M*"},
-                    BadInput{"plan small-cnn --batch 4 --checkpoint residual-2",
-                             "'small-cnn' has no residual blocks, so checkpoint 'residual-2' is not possible; use sqrt, log or "
-                             "every-M"}));
+    testing::Values(
+        BadInput{
+            "plan wrn-28-2 --batch 4 --checkpoint root",
+            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
+            "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
+        BadInput{"profile wrn-28-2 --batch 4 --checkpoint every-0",
+                 "checkpoint is 'every-0'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a "
+                 "limit as in "
+                 "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
+        BadInput{"plan small-cnn --batch 4 --checkpoint residual-2",
+                 "'small-cnn' has no residual blocks, so checkpoint 'residual-2' is not possible; use sqrt, log or "
+                 "every-M"}));
 
 // What the library refuses comes through in its own words.
 TEST(BadInput, AnUnknownModelIsNamedWithTheKnownOnes) {

@@ -137,10 +137,21 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --precision fp16", "precision 'fp16' is not possible on 'cpu'; use fp32"},
         Bad{"train small-cnn --precision int3", "precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
-            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, or with a whole number M from 1 every-M, residual-M, "
-            "residual-M*"},
-        Bad{"train small-cnn --allow magic",
-            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse"},
+            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
+            "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
+        Bad{"train small-cnn --allow magic", "allow is 'magic'; it can be exact, reassociated, microbatch"},
+        Bad{"train small-cnn --allow exact,sparse",
+            "allow 'sparse' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch"},
+        Bad{"plan small-cnn --batch 10 --allow precision",
+            "allow 'precision' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch"},
+        Bad{"train small-cnn --checkpoint optimal",
+            "checkpoint 'optimal' fills a limit; give it one, as in optimal:24MB, or a --budget"},
+        Bad{"train small-cnn --out {dir}/new --plan {dir}/missing.plan",
+            "'{dir}/missing.plan' cannot be read: No such file or directory"},
+        Bad{"train small-cnn --out {dir}/new --plan {dir}/typo.toml",
+            "'{dir}/typo.toml' is not a plan that 'snug plan --save' made, or is damaged: the plan has no placement; it may be "
+            "cut "
+            "short"},
         Bad{"train small-cnn --freeze conv9",
             "no parameter's name begins with 'conv9', so nothing can be frozen; the nearest names are conv1.weight, "
             "conv2.weight, "
@@ -235,21 +246,33 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Memory, BadRuns,
-    testing::Values(Bad{"train small-cnn --out {dir}/new --budget 1MB",
-                        "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 2037824 bytes "
-                        "(2.04 MB), with microbatches of 10, where the largest value alive is 'conv1' (655.36 KB); give that "
-                        "much, or allow smaller microbatches with --min-microbatch (now 10), or use a smaller --batch",
-                        3},
-                    Bad{"plan wrn-28-2 --batch 100 --budget 1MB --threads 1",
-                        "wrn-28-2 at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 55937088 bytes "
-                        "(55.94 MB), with microbatches of 10, where the largest value alive is 'group1.block1.conv1' (1.31 MB); "
-                        "give that much, or allow smaller microbatches with --min-microbatch (now 10), or use a smaller --batch",
-                        3},
-                    Bad{"train small-cnn --out {dir}/new --microbatch 100 --budget 3MB",
-                        "small-cnn at batch 100 does not fit 3000000 bytes: it takes 17728192 "
-                        "bytes (17.73 MB), with microbatches of 100, where the largest value alive is 'conv1' (6.55 MB); give "
-                        "that much, or leave out --microbatch, so that a smaller one can be chosen",
-                        3}));
+    testing::Values(
+        Bad{"train small-cnn --out {dir}/new --budget 1MB --threads 1",
+            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 1765952 bytes "
+            "(1.77 MB), with microbatches of 10 and checkpoint optimal:1571872, where the largest values alive are "
+            "'d.pool1' (655.36 KB), 'conv1.again' (655.36 KB) and 'plain_input' (122.88 KB); give that much, or allow "
+            "smaller microbatches with --min-microbatch (now 10; about 448.06 KB with 1)",
+            3},
+        Bad{"plan small-cnn --batch 100 --budget 1MB --threads 1 --allow exact",
+            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 14847824 bytes "
+            "(14.85 MB), with microbatches of 100 and checkpoint optimal:15674163 and weights updated in backward, where "
+            "the largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and 'input' (1.23 MB); give that "
+            "much, or add microbatch to --allow, or use a smaller --batch",
+            3},
+        Bad{"train small-cnn --out {dir}/new --microbatch 100 --budget 3MB --threads 1",
+            "small-cnn at batch 100 does not fit 3000000 bytes: the least that it can be trained in with --microbatch 100"
+            " is 14847824 bytes (14.85 MB), with microbatches of 100 and checkpoint optimal:15674163 and weights updated "
+            "in backward, where the largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and "
+            "'plain_input' (1.23 MB); give that much, or leave out --microbatch, so that a smaller one can be chosen, or "
+            "use a smaller --batch",
+            3},
+        Bad{"train small-cnn --out {dir}/new --microbatch 100 --checkpoint none --budget 3MB --threads 1",
+            "small-cnn at batch 100 does not fit 3000000 bytes: it takes 17630800 bytes (17.63 MB), with microbatches of "
+            "100 and checkpoint none and weights updated in backward, where the largest values alive are 'conv1' (6.55 "
+            "MB), 'conv2' (3.28 MB) and 'pool1' (1.64 MB); give that much, or leave out --microbatch, so that a smaller "
+            "one can be chosen, or leave out --checkpoint, so that another strategy can be chosen, or use a smaller "
+            "--batch",
+            3}));
 
 // A disk without room for a snapshot: the run ends with a sentence, and the snapshots before it are whole.
 TEST(FullDisk, EndsTheRunWithASentenceAndKeepsWhatWasSaved) {

@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,13 @@ TEST(Failure, ALackOfMemoryIsNoDefect) {
   const Told told = tell(std::bad_alloc());
   EXPECT_EQ(told.exit_code, 1);
   EXPECT_EQ(told.sentence, "snug: this machine has too little memory to make the plan; try a smaller model\n");
+}
+
+TEST(Failure, AThreadThatTheSystemRefusesIsNoDefect) {
+  const Told told = tell(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)));
+  EXPECT_EQ(told.exit_code, 1);
+  EXPECT_EQ(told.sentence.find("defect"), std::string::npos) << told.sentence;
+  EXPECT_NE(tell(std::system_error(std::make_error_code(std::errc::io_error))).sentence.find("defect"), std::string::npos);
 }
 
 TEST(Failure, AReaderThatLeftIsNoFailure) {

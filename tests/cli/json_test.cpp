@@ -108,6 +108,42 @@ TEST(Json, CheckpointingTakesFewerBytesAndMoreFlops) {
   EXPECT_EQ(json_of({"profile", "small-cnn", "--batch", "8", "--checkpoint", "every-2", "--json"}).at("checkpoint"), "every-2");
 }
 
+TEST(Json, ExplainAddsTheFrontierAndWhatEachMethodDoes) {
+  const Json json = json_of({"plan", "small-cnn", "--batch", "40", "--budget", "2MB", "--threads", "1", "--explain", "--json"});
+  const Json& frontier = json.at("frontier");
+  ASSERT_GE(frontier.size(), 3U);
+  bool has_this = false;
+  for (std::size_t i = 0; i < frontier.size(); ++i) {
+    EXPECT_TRUE(frontier[i].at("checkpoint").is_string());
+    EXPECT_TRUE(frontier[i].at("microbatch").is_number_integer());
+    if (frontier[i].at("bytes") == json.at("planned_peak_bytes")) has_this = true;
+    if (i == 0) continue;
+    EXPECT_GT(frontier[i].at("bytes"), frontier[i - 1].at("bytes"));
+    EXPECT_LT(frontier[i].at("seconds"), frontier[i - 1].at("seconds"));
+  }
+  EXPECT_TRUE(has_this);
+  EXPECT_GT(json.at("considered").size(), frontier.size());
+  EXPECT_EQ(json.at("methods").front().at("bytes"), frontier.back().at("bytes"));
+  EXPECT_EQ(json.at("methods").back().at("bytes"), json.at("planned_peak_bytes"));
+}
+
+TEST(Json, ARefusalNamesTheSmallestBudget) {
+  const std::vector<std::string> asked{"plan", "small-cnn", "--batch", "40", "--threads", "1", "--json", "--budget"};
+  const auto with_budget = [&](std::int64_t bytes) {
+    std::vector<std::string> words = asked;
+    words.push_back(std::to_string(bytes));
+    return run_snug(words);
+  };
+  const Ended refused = with_budget(1000);
+  EXPECT_EQ(refused.exit_code, 3);
+  const Json json = Json::parse(refused.out);
+  EXPECT_EQ(json.at("fits"), false);
+  EXPECT_EQ("snug: " + json.at("message").get<std::string>() + "\n", refused.err);
+  const auto least = json.at("smallest_budget_bytes").get<std::int64_t>();
+  EXPECT_EQ(with_budget(least).exit_code, 0);
+  EXPECT_EQ(with_budget(least - 1).exit_code, 3);
+}
+
 TEST(Json, KernelsAreListedWhenAskedFor) {
   const Json kernels = json_of({"plan", "small-cnn", "--batch", "8", "--kernels", "--json"}).at("kernels");
   ASSERT_FALSE(kernels.empty());

@@ -52,7 +52,13 @@ TEST(Report, ThePageIsDrawnFromWhatJsonPrints) {
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_NE(ended.out.find(page + ": the memory report"), std::string::npos) << ended.out;
   EXPECT_EQ(without_times(data_of(page)), without_times(Json::parse(run_snug(printed).out)));
-  EXPECT_EQ(data_of(page).at("methods").back().at("method"), "microbatches of 10");
+  const Json json = data_of(page);
+  EXPECT_EQ(json.at("methods").back().at("method"), "microbatches of 10");
+  EXPECT_EQ(json.at("methods").back().at("bytes"), json.at("planned_peak_bytes"));
+  EXPECT_GE(json.at("considered").size(), json.at("frontier").size());
+  // Without --timeline the columns stay out of what is printed.
+  drawn.push_back("--json");
+  EXPECT_FALSE(Json::parse(run_snug(drawn).out).contains("timeline"));
 }
 
 TEST(Report, ARunsPageHasItsPlanAndItsTraining) {
@@ -65,10 +71,43 @@ TEST(Report, ARunsPageHasItsPlanAndItsTraining) {
   const Json json = data_of(run + "/report.html");
   EXPECT_EQ(json.at("model"), "small-cnn");
   EXPECT_EQ(json.at("run"), run);
+  EXPECT_EQ(json.at("methods").size(), 1U);
+  EXPECT_EQ(json.at("methods").back().at("bytes"), json.at("planned_peak_bytes"));
+  EXPECT_GE(json.at("frontier").size(), 2U);
   EXPECT_EQ(json.at("timeline").at("sections").at(0).at("section"), "micro");
   EXPECT_EQ(json.at("training").at("columns").at("step").back(), 3);
   EXPECT_TRUE(json.at("training").at("columns").contains("loss"));
   EXPECT_EQ(without_times(Json::parse(run_snug({"report", run, "--json"}).out)), without_times(json));
+}
+
+// The run's folder may have been carried to a machine without its data, and its budget left the choice to the solver.
+TEST(Report, ARunsMethodsAreThoseThatItsBudgetAskedFor) {
+  const support::TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  const Ended trained =
+      run_snug({"train", "small-cnn", "--batch", "40", "--steps", "1", "--budget", "2MB", "--costs", "none", "--out", run});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Json json = Json::parse(run_snug({"report", run, "--json"}).out);
+  const Json& methods = json.at("methods");
+  ASSERT_GE(methods.size(), 2U);
+  EXPECT_EQ(methods.front().at("method"), "everything at once");
+  EXPECT_GT(methods.front().at("bytes"), 2'000'000);
+  EXPECT_EQ(methods.back().at("bytes"), json.at("planned_peak_bytes"));
+  EXPECT_EQ(methods.front().at("bytes"), json.at("frontier").back().at("bytes"));
+}
+
+// A plan from a file does not say by which methods it was made; the page then says why two of its parts are missing.
+TEST(Report, WhatCannotBeExplainedIsSaid) {
+  const support::TemporaryFolder folder;
+  const std::string file = (folder.path() / "small.plan").string();
+  const std::string run = (folder.path() / "run").string();
+  ASSERT_EQ(run_snug({"plan", "small-cnn", "--batch", "20", "--checkpoint", "sqrt", "--save", file}).exit_code, 0);
+  const Ended trained = run_snug({"train", "small-cnn", "--batch", "20", "--steps", "1", "--plan", file, "--out", run});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Json json = Json::parse(run_snug({"report", run, "--json"}).out);
+  EXPECT_EQ(json.at("checkpoint"), "as planned");
+  EXPECT_FALSE(json.contains("methods"));
+  EXPECT_NE(json.at("not_explained").get<std::string>().find("came from a file"), std::string::npos);
 }
 
 // Python's own pickle reads it back; replayed, it comes to the bytes that the plan says, and nothing overlaps.

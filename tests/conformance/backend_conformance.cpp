@@ -283,6 +283,7 @@ class Comparer {
                     std::size_t output) {
     const std::vector<double> got = decode(type, bytes);
     for (std::size_t i = 0; i < got.size(); ++i) {
+      if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
       const double error = std::abs(got[i] - expected[i]);
       const double allowed = allowed_error(type.dtype, expected[i], test_);
       if (allowed > 0 && error / allowed > result_.worst) result_.worst = error / allowed;

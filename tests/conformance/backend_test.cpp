@@ -182,6 +182,50 @@ TEST_P(BackendConformance, LossScaleOfAPowerOfTwoChangesNoBit) {
   }
 }
 
+// The update in backward, right behind each gradient; the whole batch at once.
+train::Session fused_session_of(const Backend& backend, DType dtype, std::vector<std::string> passes) {
+  const Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = 8, .image_size = 16, .dtype = dtype});
+  const CompileOptions options{.checkpoint = parse_checkpoint_strategy("residual-1"), .passes = {.enabled = std::move(passes)}};
+  train::Session session(compile(graph, backend, options), backend, 3);
+  session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
+  return session;
+}
+
+TEST_P(BackendConformance, AFusedUpdateHasTheBitsOfASeparateOneAndSkipsByItself) {
+  Batch batch(8, 16 * 16 * 3);
+  train::Session plain = fused_session_of(*backend_, dtype(), {});
+  train::Session fused = fused_session_of(*backend_, dtype(), {"fuse_update"});
+  EXPECT_FALSE(fused.plan().program.find_state("head.fc.weight.grad").valid());
+  EXPECT_LT(fused.plan().planned_peak_bytes, plain.plan().planned_peak_bytes);
+  EXPECT_EQ(losses_of(plain, batch, 4), losses_of(fused, batch, 4));
+  batch.labels[3] = 1000;  // no such class: the loss is NaN
+  EXPECT_TRUE(plain.train_step(batch.examples()).skipped);
+  EXPECT_TRUE(fused.train_step(batch.examples()).skipped);
+  for (const State& state : fused.plan().program.states) {
+    if (state.role != Role::parameter && state.role != Role::optimizer) continue;
+    EXPECT_EQ(fused.read_state(state.name), plain.read_state(state.name)) << state.name;
+  }
+}
+
+TEST_P(BackendConformance, StatisticsInGroupsDoWhatMicrobatchesDo) {
+  const auto session = [&](std::int64_t microbatch, std::int64_t group) {
+    const Graph graph = frontend::build_zoo_model(
+        "wrn-10-1", {.batch = microbatch, .image_size = 16, .dtype = dtype(), .statistics_group = group});
+    train::Session made(compile(graph, *backend_, {.batch = 8}), *backend_, 3);
+    made.set_loss_scale(dtype() == DType::f16 ? 128 : 1);
+    return made;
+  };
+  train::Session split = session(3, 0), grouped = session(8, 3);  // the last of three has 2 examples
+  const Batch batch(8, 16 * 16 * 3);
+  const std::vector<double> expected = losses_of(split, batch, 5), losses = losses_of(grouped, batch, 5);
+  const double tolerance = dtype() == DType::f16 ? 5e-2 : 1e-4;
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], tolerance * expected[i]) << i;
+  for (const char* name : {"head.bn.running_mean", "head.bn.running_var"}) {
+    const std::vector<double> a = grouped.read_state(name), b = split.read_state(name);
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance * (std::abs(b[i]) + 1)) << name << " " << i;
+  }
+}
+
 // A NaN anywhere must reach the loss, whatever lies between: only then can the step be skipped.
 TEST_P(BackendConformance, ANumberThatIsNotFiniteReachesTheLossAndTheStepIsSkipped) {
   const Batch batch(8, 16 * 16 * 3);

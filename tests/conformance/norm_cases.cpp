@@ -79,6 +79,7 @@ std::vector<OpCase> norm_cases() {
   add_batch_norm(cases, {.name = "many_channels", .shape = {3, 264, 5, 3}, .group_size = 3, .valid = 3});
   add_batch_norm(cases, {.name = "odd_channels", .shape = {4, 130, 5, 5}, .group_size = 4, .valid = 3});
   add_batch_norm(cases, {.name = "empty_group", .shape = {4, 16, 4, 4}, .group_size = 2, .valid = 2});
+  add_batch_norm(cases, {.name = "remainder", .shape = {7, 24, 6, 6}, .group_size = 3, .valid = 7});
   add_group_norm(cases, "odd", {3, 36, 3, 2}, 4);
   add_group_norm(cases, "wide", {2, 64, 16, 16}, 8);
   return cases;

@@ -65,6 +65,9 @@ std::vector<OpCase> update_cases() {
                      0});
   }
   cases.push_back({"clip_factor_of_nothing", &ops::clip_factor, {wide(1, 0, 0), scalars({.clip_norm = 1})}, {}, 0});
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  cases.push_back({"finite_factor", &ops::finite_factor, {wide(3, 1, 2)}, {}, 0});
+  cases.push_back({"finite_factor_of_nan", &ops::finite_factor, {wide(3, kNaN, kNaN)}, {}, 0});
   add_updates(cases, "images", {3, 5, 3, 3});
   add_updates(cases, "one", {1});
   add_updates(cases, "many", {4, 32, 9, 7});

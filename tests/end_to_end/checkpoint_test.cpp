@@ -1,111 +1,40 @@
 // Checkpointing is exact: whatever backward computes again, losses and states have the bits of plain training.
-#include <algorithm>
-#include <cstring>
-
-#include <gtest/gtest.h>
-
-#include "backends/cpu/cpu.h"
-#include "base/philox.h"
-#include "frontend/graph_builder.h"
-#include "frontend/zoo.h"
-#include "plan/compile.h"
 #include "report/flops.h"
-#include "train/session.h"
+#include "trained_bits.h"
 
-namespace snug {
+namespace snug::testing {
 
 namespace {
 
-constexpr std::int64_t kMicrobatch = 4;
-constexpr std::int64_t kBatch = 6;  // the second microbatch is short
-
-// Dropout, augmented images, unfused ReLUs with and without batch norm, a maximum's argmax, group norm, a bias.
-Graph dropout_network() {
-  frontend::GraphBuilder b("dropout-network", kMicrobatch);
-  ValueId x = b.images({.channels = 3, .height = 16, .width = 16, .crop_padding = 2});
-  x = b.relu("relu1", b.batch_norm("bn1", b.conv2d("conv1", x, {.out_channels = 16, .padding = 1})));
-  x = b.dropout("dropout1", b.relu("relu2", b.conv2d("conv2", x, {.out_channels = 16, .padding = 1, .bias = true})), 0.3);
-  x = b.max_pool("pool", x);
-  x = b.relu("relu3", b.group_norm("gn3", b.conv2d("conv3", x, {.out_channels = 16, .padding = 1}), 4));
-  x = b.dropout("dropout2", x, 0.2);
-  x = b.relu("relu4", b.conv2d("conv4", x, {.out_channels = 32, .padding = 1}));
-  x = b.relu("relu5", b.linear("fc1", b.flatten("flatten", x), 24));
-  b.softmax_cross_entropy(b.linear("fc2", b.dropout("dropout3", x, 0.5), 10));
-  return std::move(b).finish();
-}
-
-Graph model(const std::string& name) {
-  return name == "dropout-network" ? dropout_network()
-                                   : frontend::build_zoo_model(name, {.batch = kMicrobatch, .image_size = 32});
-}
-
-struct Outcome {
-  std::vector<double> losses;
-  std::vector<std::byte> states;
-  Bytes planned;
-  Bytes measured;
-};
-
-Outcome trained(const std::string& name, std::string_view strategy, Bytes red_zone = Bytes(0)) {
-  const Backend backend = backends::cpu_backend(2);
-  train::Session session(
-      compile(model(name), backend, {.batch = kBatch, .checkpoint = parse_checkpoint_strategy(strategy), .red_zone = red_zone}),
-      backend, 5);
-  session.set_learning_rate(0.05);
-  const Program& program = session.plan().program;
-  const auto bytes = static_cast<std::size_t>(program.state(program.find_state("images")).type.bytes().count() / kMicrobatch);
-  Outcome outcome;
-  if (red_zone == Bytes(0)) session.executor().start_measuring();
-  for (std::uint64_t step = 0; step < 4; ++step) {
-    std::vector<std::byte> images;
-    std::vector<std::int32_t> labels;
-    for (std::size_t i = 0; i < bytes * kBatch; ++i) images.push_back(static_cast<std::byte>(philox(3, i, step).word[0]));
-    for (std::int32_t i = 0; i < kBatch; ++i) labels.push_back((i * 7 + static_cast<std::int32_t>(step)) % 10);
-    outcome.losses.push_back(session.train_step({images, labels}).loss);
-  }
-  for (std::size_t i = 0; i < program.states.size(); ++i) {
-    if (program.states[i].role == Role::input || program.states[i].role == Role::scalar) continue;
-    const std::size_t before = outcome.states.size();
-    outcome.states.resize(before + session.logical_bytes(StateId(i)));
-    session.read_logical(StateId(i), std::span(outcome.states).subspan(before));
-  }
-  outcome.planned = session.plan().planned_peak_bytes;
-  if (red_zone == Bytes(0)) outcome.measured = session.executor().measured_peak_bytes();
-  return outcome;
-}
-
-void expect_same_bits(const Outcome& outcome, const Outcome& plain) {
-  ASSERT_EQ(outcome.losses.size(), plain.losses.size());
-  EXPECT_EQ(std::memcmp(outcome.losses.data(), plain.losses.data(), plain.losses.size() * sizeof(double)), 0);
-  EXPECT_TRUE(outcome.states == plain.states);
-}
-
-class Checkpointed : public testing::TestWithParam<std::string> {};
+class Checkpointed : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Checkpointed, TrainingHasThePlainOnesBitsAndThePlannedBytes) {
-  const Outcome plain = trained(GetParam(), "none");
+  const TrainedModel model{.name = GetParam()};
+  const TrainedBits plain = trained(model);
   EXPECT_GT(plain.losses.front(), 0);
   EXPECT_NE(plain.losses.front(), plain.losses.back());
-  std::vector<std::string> strategies{"no-bn", "every-1", "every-2", "sqrt", "log"};
+  std::vector<std::string> strategies{"no-bn", "every-1", "every-2",       "sqrt",          "log",
+                                      "chen",  "optimal", "optimal:600KB", "optimal:1.2MB", "greedy:300KB"};
   if (GetParam() == "wrn-10-1") strategies.insert(strategies.end(), {"residual-1", "residual-2", "residual-1*", "residual-2*"});
   for (const std::string& strategy : strategies) {
     SCOPED_TRACE(strategy);
-    const Outcome outcome = trained(GetParam(), strategy);
-    expect_same_bits(outcome, plain);
-    EXPECT_EQ(outcome.measured, outcome.planned);
-    EXPECT_LE(outcome.planned, plain.planned);
+    const TrainedBits bits = trained(model, {.checkpoint = strategy, .measured = true});
+    expect_same_bits(bits, plain);
+    EXPECT_EQ(bits.measured, bits.planned);
+    EXPECT_LE(bits.planned, plain.planned);
   }
 }
 
 TEST_P(Checkpointed, CheckingModeFindsNothing) {
-  expect_same_bits(trained(GetParam(), "sqrt", Bytes(64)), trained(GetParam(), "none"));
+  const TrainedModel model{.name = GetParam()};
+  const TrainedBits plain = trained(model);
+  for (const char* strategy : {"sqrt", "greedy:300KB"}) {
+    expect_same_bits(trained(model, {.checkpoint = strategy, .red_zone = Bytes(64)}), plain);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Checkpointed, testing::Values("small-cnn", "wrn-10-1", "dropout-network"), [](const auto& test) {
-  std::string name = test.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Models, Checkpointed, ::testing::Values("small-cnn", "wrn-10-1", "dropout-network"),
+                         [](const auto& test) { return test_name(test.param); });
 
 TEST(CheckpointedFlops, AreCountedAndBelowOneMoreForwardPassForSegments) {
   const Backend backend = backends::cpu_backend(1);
@@ -124,6 +53,24 @@ TEST(CheckpointedFlops, AreCountedAndBelowOneMoreForwardPassForSegments) {
   EXPECT_GT(ratio("log"), 1.34);
 }
 
+// Batch 100 in microbatches of 10: 24 MB, where residual-2* needs more, for less recomputation.
+TEST(OptimalPlans, FitWhereTheReportsStrategyDoesNot) {
+  const Backend backend = backends::cpu_backend(2);
+  const Graph graph = frontend::build_zoo_model("wrn-28-2", {.batch = 10});
+  const auto planned = [&](const CheckpointStrategy& strategy) {
+    return compile(graph, backend, {.batch = 100, .checkpoint = strategy});
+  };
+  const auto ratio = [](const Plan& plan) { return report::flops_ratio(report::flops_of_step(plan.program).step); };
+  const Bytes budget(24'000'000);
+  const Plan named = planned(parse_checkpoint_strategy("residual-2*"));
+  const Plan plan = planned({.kind = CheckpointStrategy::Kind::optimal, .limit = budget - named.persistent_bytes});
+  EXPECT_GT(named.planned_peak_bytes, budget);
+  EXPECT_LE(plan.planned_peak_bytes, budget);
+  EXPECT_LE(ratio(plan), 1.25);
+  EXPECT_LT(ratio(plan), ratio(named));
+  EXPECT_LT(planned(parse_checkpoint_strategy("optimal")).planned_peak_bytes, Bytes(23'000'000));
+}
+
 }  // namespace
 
-}  // namespace snug
+}  // namespace snug::testing

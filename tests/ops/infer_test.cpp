@@ -226,6 +226,8 @@ TEST(Infer, LossInputAndUpdate) {
   EXPECT_EQ(infer("sum_of_squares", {"f32[4]", "f32[1]"}, ""), "sum_of_squares: the sum of squares is f32[1]; it must be f64[1]");
   EXPECT_EQ(infer("clip_factor", {"f64[1]", kScalars}, ""), "f64[2]");
   EXPECT_EQ(infer("clip_factor", {"f64[2]", kScalars}, ""), "clip_factor: the sum of squares is f64[2]; it must be f64[1]");
+  EXPECT_EQ(infer("finite_factor", {"f64[3]"}, ""), "f64[2]");
+  EXPECT_EQ(infer("finite_factor", {"f64[1]"}, ""), "finite_factor: the metrics are f64[1]; they must be f64[3]");
 
   EXPECT_EQ(infer("fill", {"f32[4]"}, "value=1.0"), "f32[4]");
   EXPECT_EQ(infer("init_normal", {"f32[4]", kScalars}, "std=0.1, key=3"), "f32[4]");

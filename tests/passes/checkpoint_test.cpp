@@ -14,6 +14,7 @@
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/forward_chain.h"
 #include "passes/fuse_relu.h"
+#include "passes/recompute.h"
 
 namespace snug::testing {
 namespace {
@@ -48,6 +49,36 @@ TEST(Checkpoint, ADroppedValueIsMadeAgainJustBeforeBackwardReadsIt) {
             kForward + backward_layer("d", "%c", "%d", 0) + backward_layer("c", "%b", "%dd", 1) +
                 forward_layer("a.again", "x@0", "recompute") + backward_layer("b", "%a.again", "%dc", 2) +
                 backward_layer("a", "x@0", "%db", 3) + kLast);
+}
+
+std::string recomputed_with(const std::string& nodes, const Recomputation& what) {
+  Program program = program_of(nodes);
+  recompute(program.sections.front(), find_forward_pass(program.sections.front()), what);
+  verify(program, "after the rewrite");
+  return nodes_of(program);
+}
+
+TEST(Checkpoint, SingleValuesStayOrAreDropped) {
+  const std::string nodes = kForward + backward_layer("d", "%c", "%d", 0) + backward_layer("c", "%b", "%dd", 1) +
+                            backward_layer("b", "%a", "%dc", 2) + backward_layer("a", "x@0", "%db", 3) + kLast;
+  Recomputation what{.regions = {}, .renews = std::vector<bool>(4, false)};
+  what.regions.of_node.assign(4, 0);
+  what.drops = {true, true, false, false};
+  // b comes back from x, and brings a back for itself alone: nothing else is there then.
+  EXPECT_EQ(recomputed_with(nodes, what),
+            kForward + backward_layer("d", "%c", "%d", 0) + forward_layer("a.again", "x@0", "recompute") +
+                forward_layer("b.again", "%a.again", "recompute") + backward_layer("c", "%b.again", "%dd", 1) +
+                forward_layer("a.again.2", "x@0", "recompute") + backward_layer("b", "%a.again.2", "%dc", 2) +
+                backward_layer("a", "x@0", "%db", 3) + kLast);
+  what.drops = {};
+  what.regions.of_node = {1, 1, 1, 0};
+  what.regions.parent = {0, 0};
+  what.stays = {false, true, false, false};
+  // The first three run again, but what the second makes has stayed.
+  EXPECT_EQ(recomputed_with(nodes, what), kForward + backward_layer("d", "%c", "%d", 0) + backward_layer("c", "%b", "%dd", 1) +
+                                              forward_layer("a.again", "x@0", "recompute") +
+                                              backward_layer("b", "%a.again", "%dc", 2) + backward_layer("a", "x@0", "%db", 3) +
+                                              kLast);
 }
 
 // Of eight layers' values d, f, g and h stay. e comes back alone; then a, b and c are run again for b and c, and at last a for
@@ -109,13 +140,21 @@ TEST(Checkpoint, WhatIsMadeCheaplyFromStatesComesBackWhereItIsRead) {
 }
 
 TEST(CheckpointStrategies, AreParsedAndPrinted) {
-  for (const char* name : {"none", "no-bn", "sqrt", "log", "every-1", "every-12", "residual-2", "residual-3*"}) {
+  for (const char* name : {"none", "no-bn", "sqrt", "log", "chen", "every-1", "every-12", "residual-2", "residual-3*", "optimal",
+                           "optimal:6700000", "greedy", "greedy:6700000"}) {
     EXPECT_EQ(to_string(parse_checkpoint_strategy(name)), name);
   }
+  EXPECT_EQ(to_string(parse_checkpoint_strategy("greedy:6.7MB")), "greedy:6700000");
   EXPECT_EQ(parse_checkpoint_strategy("residual-2*"),
             (CheckpointStrategy{.kind = CheckpointStrategy::Kind::residual_star, .every = 2}));
-  for (const char* name : {"", "all", "Sqrt", "every", "every-", "every-0", "every--1", "every-2*", "every-1.5", "residual-*",
-                           "residual-", "residual-2**", "residual-99999999999999999999", "log "}) {
+  EXPECT_EQ(to_string(parse_checkpoint_strategy("optimal:6.7MB")), "optimal:6700000");
+  for (const char* name : {"",           "all",          "optimal:",     "optimal:0",
+                           "optimal:-1", "optimal:many", "Optimal",      "sqrt:1MB",
+                           ":1MB",       "Sqrt",         "every",        "every-",
+                           "every-0",    "every--1",     "every-2*",     "every-1.5",
+                           "residual-*", "residual-",    "residual-2**", "residual-99999999999999999999",
+                           "log ",       "greedy:",      "greedy-1",     "greedy:0",
+                           "greedy:-1",  "greedy:many",  "greedy 5MB"}) {
     EXPECT_THROW(parse_checkpoint_strategy(name), UserError) << name;
   }
 }
@@ -189,11 +228,11 @@ TEST_P(CheckpointedZoo, WritesEveryStateOnceAndClonesNodesAsTheyAre) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, CheckpointedZoo,
-                         ::testing::Values("no-bn", "every-1", "every-3", "sqrt", "log", "residual-1", "residual-2",
-                                           "residual-1*", "residual-2*"),
+                         ::testing::Values("no-bn", "every-1", "every-3", "sqrt", "log", "chen", "residual-1", "residual-2",
+                                           "residual-1*", "residual-2*", "optimal", "optimal:4MB", "greedy:100KB"),
                          [](const auto& instance) {
                            std::string name;
-                           for (const char c : instance.param) name += c == '-' ? '_' : c == '*' ? 's' : c;
+                           for (const char c : instance.param) name += c == '-' || c == ':' ? '_' : c == '*' ? 's' : c;
                            return name;
                          });
 

@@ -95,7 +95,7 @@ TEST(Pipeline, SelectsKernelsAndSharesBytesLast) {
     EXPECT_EQ(pass.exactness, Exactness::exact) << pass.name;
     EXPECT_EQ(pass.required, pass.name == "select_kernels") << pass.name;
   }
-  EXPECT_EQ(names, "eliminate_dead_nodes checkpoint accumulate_in_place prepack_weights select_kernels share_bytes ");
+  EXPECT_EQ(names, "eliminate_dead_nodes checkpoint fuse_update accumulate_in_place prepack_weights select_kernels share_bytes ");
 }
 
 }  // namespace

@@ -43,17 +43,18 @@ TEST_F(FitTest, WithoutABudgetTheWholeBatchIsOneMicrobatch) {
   EXPECT_EQ(found.plan.planned_peak_bytes, found.plain_peak_bytes);
 }
 
-TEST_F(FitTest, ABudgetIsKeptByTheLargestMicrobatchThatFits) {
+TEST_F(FitTest, ABudgetIsKeptByTheFastestPlanThatFits) {
   FitRequest request = small_cnn_request(40);
   const Bytes whole = fit(request, backend_).plan.planned_peak_bytes;
   request.budget = whole;
   EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 40);
   request.budget = whole - Bytes(1);
-  const Fit half = fit(request, backend_);
-  EXPECT_EQ(half.plan.program.microbatch, 20);
-  EXPECT_EQ(half.plan.program.batch, 40);
-  EXPECT_LE(half.plan.planned_peak_bytes, *request.budget);
-  EXPECT_EQ(half.plain_peak_bytes, whole);
+  const Fit less = fit(request, backend_);
+  EXPECT_EQ(less.plan.program.batch, 40);
+  EXPECT_LE(less.plan.planned_peak_bytes, *request.budget);
+  EXPECT_EQ(less.plain_peak_bytes, whole);
+  const Frontier frontier = find_frontier(request, backend_);
+  EXPECT_EQ(less.point.seconds, frontier.points[frontier.points.size() - 2].seconds);
 }
 
 TEST_F(FitTest, TheBudgetThatARefusalNamesIsEnoughAndOneByteLessIsNot) {
@@ -73,11 +74,11 @@ TEST_F(FitTest, TheBudgetThatARefusalNamesIsEnoughAndOneByteLessIsNot) {
 TEST_F(FitTest, BatchNormKeepsMicrobatchesFromBecomingTooSmall) {
   FitRequest request = small_cnn_request(40);
   request.budget = Bytes(1000);
-  EXPECT_NE(refusal(request, backend_).find("with microbatches of 10,"), std::string::npos) << refusal(request, backend_);
+  EXPECT_NE(refusal(request, backend_).find("with microbatches of 10 "), std::string::npos) << refusal(request, backend_);
   request.min_microbatch = 2;
-  EXPECT_NE(refusal(request, backend_).find("with microbatches of 2,"), std::string::npos) << refusal(request, backend_);
+  EXPECT_NE(refusal(request, backend_).find("with microbatches of 2 "), std::string::npos) << refusal(request, backend_);
   request.model = no_norm;
-  EXPECT_NE(refusal(request, backend_).find("with microbatches of 1,"), std::string::npos) << refusal(request, backend_);
+  EXPECT_NE(refusal(request, backend_).find("with microbatches of 1 "), std::string::npos) << refusal(request, backend_);
 }
 
 TEST_F(FitTest, AGivenMicrobatchIsObeyedOrRefused) {
@@ -85,10 +86,78 @@ TEST_F(FitTest, AGivenMicrobatchIsObeyedOrRefused) {
   request.microbatch = 7;
   EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 7);
   request.microbatch = 40;
-  request.budget = fit(request, backend_).plan.planned_peak_bytes - Bytes(1);
-  EXPECT_NE(refusal(request, backend_).find("leave out --microbatch"), std::string::npos) << refusal(request, backend_);
+  request.budget = Bytes(1000);
+  const std::string message = refusal(request, backend_);
+  EXPECT_NE(message.find("can be trained in with --microbatch 40 is "), std::string::npos) << message;
+  EXPECT_NE(message.find("leave out --microbatch"), std::string::npos) << message;
   request.microbatch = 41;
   EXPECT_THROW(fit(request, backend_), UserError);
+}
+
+FitRequest grouped_request(std::int64_t batch, std::int64_t group) {
+  return {.model =
+              [group](std::int64_t microbatch) {
+                return frontend::build_zoo_model("small-cnn", {.batch = microbatch, .statistics_group = group});
+              },
+          .options = {.batch = batch},
+          .statistics_group = group};
+}
+
+std::string user_error(const FitRequest& request, const Backend& backend) {
+  try {
+    fit(request, backend);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_F(FitTest, WithStatisticsInGroupsMicrobatchesAreMultiplesOfTheGroup) {
+  FitRequest request = grouped_request(40, 6);  // not split, the last group has 4
+  request.options.sgd.clip_norm = 1;            // no update in backward, which would take less without a split
+  request.checkpoint = CheckpointStrategy{};
+  const Fit whole = fit(request, backend_);
+  EXPECT_EQ(whole.plan.program.microbatch, 40);
+  request.budget = whole.plan.planned_peak_bytes - Bytes(1);
+  const std::int64_t split = fit(request, backend_).plan.program.microbatch;
+  EXPECT_LT(split, 40);
+  EXPECT_EQ(split % 6, 0);
+  request.budget = Bytes(1000);
+  const std::string message = refusal(request, backend_);
+  EXPECT_NE(message.find("with microbatches of 6 "), std::string::npos) << message;
+  EXPECT_NE(message.find("--statistics-group (now 6)"), std::string::npos) << message;
+  request.budget.reset();
+  request.microbatch = 12;
+  EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 12);
+}
+
+TEST_F(FitTest, WhatDoesNotSplitIntoGroupsIsRefused) {
+  FitRequest request = grouped_request(40, 6);
+  request.microbatch = 10;
+  EXPECT_EQ(user_error(request, backend_),
+            "a microbatch of 10 does not split into statistics groups of 6; use a multiple of 6, or the whole batch");
+  EXPECT_EQ(user_error(grouped_request(40, 41), backend_),
+            "a statistics group of 41 out of a batch of 40 is not possible; use 1 to 40");
+  request = grouped_request(40, 5);
+  request.model = no_norm;
+  EXPECT_EQ(user_error(request, backend_),
+            "'plain' has no batch norm whose statistics could be taken in groups; leave out --statistics-group");
+}
+
+TEST_F(FitTest, ARefusalNamesTheRungThatWouldHelp) {
+  FitRequest request = small_cnn_request(40);
+  request.budget = Bytes(1000);
+  EXPECT_NE(refusal(request, backend_).find("--min-microbatch (now 10; about "), std::string::npos) << refusal(request, backend_);
+  request.allowed = Allowance::exact_only();
+  EXPECT_NE(refusal(request, backend_).find("add microbatch to --allow"), std::string::npos) << refusal(request, backend_);
+  request.model = no_norm;
+  EXPECT_NE(refusal(request, backend_).find("add reassociated to --allow"), std::string::npos) << refusal(request, backend_);
+  request.allowed = {};
+  EXPECT_NE(refusal(request, backend_).find("or use a smaller model"), std::string::npos) << refusal(request, backend_);
+  request = small_cnn_request(40);
+  request.budget = Bytes(1000);
+  request.checkpoint = CheckpointStrategy{};
+  EXPECT_NE(refusal(request, backend_).find("leave out --checkpoint"), std::string::npos) << refusal(request, backend_);
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ TEST(PlanJson, ClassesAndGapSumToThePeak) {
   EXPECT_EQ(sum_of(json.at("by_class")) + json.at("gap_bytes").get<std::int64_t>(),
             json.at("planned_peak_bytes").get<std::int64_t>());
   EXPECT_EQ(json.at("planned_peak_bytes"), plan.planned_peak_bytes.count());
+  EXPECT_EQ(json.at("persistent_bytes"), plan.persistent_bytes.count());
   EXPECT_LE(json.at("bound_bytes").get<std::int64_t>(), json.at("planned_peak_bytes").get<std::int64_t>());
 }
 

@@ -63,6 +63,20 @@ TEST(Layers, AnUpdateCountsForItsParametersLayer) {
   EXPECT_EQ(named(layers_at_peak(plan, peak_moment(plan)), "head.fc").flops.update, 6 * 64);
 }
 
+TEST(Layers, AFusedUpdateCountsForItsParametersLayer) {
+  // The update's nodes behind backward's, in the same section.
+  std::string text = replaced(tiny_text(), "section update\n", "");
+  text = replaced(replaced(text, ".grad@1, ", ".grad@2, "), ".grad@0, scalars", ".grad@1, scalars");
+  const Plan plain = tiny_plan(), fused = plan_of(text);
+  const auto expected = layers_at_peak(plain, peak_moment(plain)), layers = layers_at_peak(fused, peak_moment(fused));
+  ASSERT_EQ(layers.size(), expected.size());
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    EXPECT_EQ(layers[i].name, expected[i].name);
+    EXPECT_EQ(layers[i].at_peak, expected[i].at_peak);
+    EXPECT_EQ(layers[i].flops.update, 2 * expected[i].flops.update) << "once a microbatch, of which this step has two";
+  }
+}
+
 TEST(Layers, GroupsKeepEveryByteAndParameter) {
   const Plan plan = tiny_plan();
   const auto layers = layers_at_peak(plan, peak_moment(plan));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "report/json.h"
+#include "report/timeline.h"
 #include "tiny_plan.h"
 
 namespace snug::report {
@@ -24,7 +25,8 @@ int count_of(const std::string& text, std::string_view part) {
 }
 
 TEST(Page, CarriesTheJsonItWasGiven) {
-  const Json json = report_json(tiny_plan(), {.budget = Bytes(5000)});
+  Json json = plan_json(tiny_plan(), {.budget = Bytes(5000)});
+  json["timeline"] = timeline_json(tiny_plan());
   Json carried = Json::parse(data_of(page(json)));
   EXPECT_FALSE(carried.at("version").get<std::string>().empty());
   carried.erase("version");
@@ -73,6 +75,15 @@ TEST(TrainingJson, LinesBecomeColumnsWithHolesWhereAFigureIsMissing) {
       (Json{{"step", {1, 1, 2, 3}}, {"loss", {2.5, nullptr, nullptr, 1.5}}, {"test_loss", {nullptr, 2.25, nullptr, nullptr}}}));
   EXPECT_EQ(training.at("one_line_in"), 1);
   EXPECT_EQ(training.at("damaged_lines"), 0);
+}
+
+TEST(TrainingJson, AFigureWithPartsBecomesAColumnAPart) {
+  const Json training = training_json(
+      "{\"step\":1,\"loss_scale\":1024,\"nonzeros\":{\"conv1\":20,\"conv2\":40,\"note\":\"x\"}}\n"
+      "{\"step\":2,\"nonzeros\":{\"conv2\":50}}\n");
+  EXPECT_EQ(
+      training.at("columns"),
+      (Json{{"step", {1, 2}}, {"loss_scale", {1024, nullptr}}, {"nonzeros.conv1", {20, nullptr}}, {"nonzeros.conv2", {40, 50}}}));
 }
 
 TEST(TrainingJson, DamagedLinesAreCountedAndLeftOut) {

@@ -132,13 +132,5 @@ TEST(Timeline, StatesAndValuesAddUpToTheBytesAliveByClass) {
   }
 }
 
-TEST(ReportJson, IsThePlansJsonWithItsTimeline) {
-  const Plan plan = tiny_plan();
-  Json json = report_json(plan, {});
-  EXPECT_EQ(json.at("timeline"), timeline_json(plan));
-  json.erase("timeline");
-  EXPECT_EQ(json, plan_json(plan, {}));
-}
-
 }  // namespace
 }  // namespace snug::report

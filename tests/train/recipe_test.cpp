@@ -20,10 +20,12 @@ Recipe full_recipe() {
       .batch = 128,
       .microbatch = 16,
       .min_microbatch = 4,
+      .statistics_group = 5,
       .precision = "bf16",
       .checkpoint = "residual-2*",
       .budget_bytes = Bytes(24'000'000),
-      .allow = {"exact", "precision"},
+      .workspace_limit = Bytes(262'144),
+      .allow = {"exact", "microbatch"},
       .device = "cuda",
       .threads = 3,
       .seed = std::numeric_limits<std::int64_t>::max(),
@@ -96,7 +98,7 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(model + "precision = \"fp8\""), "recipe, line 2: precision is 'fp8'; it can be fp32, fp16, bf16");
   EXPECT_EQ(refusal(model + "device = \"tpu\""), "recipe, line 2: device is 'tpu'; it can be cpu, cuda");
   EXPECT_EQ(refusal(model + "allow = [\"exact\", \"lossy\"]"),
-            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch, precision, compressed, sparse");
+            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch");
   EXPECT_EQ(refusal(model + "allow = \"exact\""), "recipe, line 2: allow must be a list of texts");
   EXPECT_EQ(refusal(model + "freeze = [1]"), "recipe, line 2: freeze must be a list of texts");
   EXPECT_EQ(refusal(model + "epochs = 1\nsteps = 2"), "recipe, line 3: steps cannot stand beside epochs; give one of the two");

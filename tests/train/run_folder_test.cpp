@@ -20,9 +20,8 @@ const Recipe kRecipe{.model = "small", .steps = 10};
 TEST(RunFolder, NewRunHasItsFiles) {
   const TemporaryFolder folder;
   const fs::path path = folder / "runs/x";
-  RunFolder run = RunFolder::create(path, kRecipe);
   Session session = small_session();
-  run.write_plan(session.plan());
+  RunFolder run = RunFolder::create(path, kRecipe, &session.plan());
   run.log("began");
   run.add_metrics({.step = 1, .epoch = 0.5, .loss = 2.25, .accuracy = 0.5, .learning_rate = 0.1, .resident_bytes = 8192});
   run.add_metrics({.step = 2, .epoch = 1, .measured_peak_bytes = 4096, .test_loss = std::numeric_limits<double>::quiet_NaN()});

@@ -51,6 +51,13 @@ std::int64_t images_at_a_time(Bytes weights, const Type& slice_of_batch) {
   return std::clamp<std::int64_t>(weights.count() / (image_floats(slice_of_batch) * 4), 1, slice_of_batch.shape[0]);
 }
 
+// Smaller slices copy more and leave the library less to do at once. docs/performance.md saw whole steps 0 to 11% slower with
+// these kernels in a quarter of a network's layers, within the noise of the machine.
+KernelMatch accept_slices(Slices slices, Bytes workspace) {
+  if (slices == Slices::quarters) return Accept{.workspace = workspace, .numerics = "onednn_quarters", .slowdown = 1.1};
+  return Accept{.workspace = workspace, .numerics = "onednn_blocks", .slowdown = 1.2};
+}
+
 // Between all channels of some pixels, and a slice of them that lies by itself.
 struct PixelSlice {
   std::int64_t pixels, channels, width;
@@ -137,7 +144,7 @@ KernelMatch match_grad_input(const KernelQuery& query) {
   return accept_if_possible(query, [&]() -> KernelMatch {
     WorkspaceCutter cutter;
     DataSlices(query.inputs[0], query.inputs[1], dx, query.attributes, Kind).cut(cutter);
-    return Accept{.workspace = cutter.used(), .numerics = Kind == Slices::blocks ? "onednn_blocks" : "onednn_quarters"};
+    return accept_slices(Kind, cutter.used());
   });
 }
 
@@ -222,7 +229,7 @@ KernelMatch match_grad_weight(const KernelQuery& query) {
   return accept_if_possible(query, [&]() -> KernelMatch {
     WorkspaceCutter cutter;
     WeightSlices(query.inputs[0], query.inputs[1], dw, query.attributes, Kind).cut(cutter);
-    return Accept{.workspace = cutter.used(), .numerics = Kind == Slices::blocks ? "onednn_blocks" : "onednn_quarters"};
+    return accept_slices(Kind, cutter.used());
   });
 }
 

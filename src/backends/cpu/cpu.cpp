@@ -1,6 +1,7 @@
 #include "backends/cpu/cpu.h"
 
 #include "backends/cpu/conv2d.h"
+#include "backends/cpu/machine.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/simd.h"
 #include "backends/host_device.h"
@@ -51,6 +52,7 @@ Backend cpu_backend(int threads) {
                               &cpu::onednn_init_uniform},
                   .threads = threads,
                   .device = host_device(threads),
+                  .machine = cpu::machine(),
                   .preferred_weight_layout = cpu::preferred_conv2d_weight_layout,
                   .relayout = cpu::relayout};
   for (const KernelDef* kernel : reference_backend(threads).kernels) backend.kernels.push_back(kernel);

@@ -4,8 +4,6 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
 #include "backends/cpu/simd_loops.h"
-#include "ir/scalars.h"
-#include "ops/sgd.h"
 
 // Element by element in memory order: any layout will do, so long as all operands have the same.
 
@@ -54,50 +52,6 @@ std::unique_ptr<BoundKernel> bind_relu_grad(const KernelArguments& arguments) {
   });
 }
 
-// sgd(w, g, scalars, m?)
-KernelMatch match_sgd(const KernelQuery& query) {
-  if (ops::sgd_clips(query.attributes, query.inputs.size())) return Refuse{"this node clips"};
-  const Type& weight = query.inputs[0];
-  if (weight.dtype != DType::f32 || weight.storage.kind != Storage::Kind::dense)
-    return Refuse{to_string(weight) + " is not dense f32"};
-  for (const std::size_t i : {std::size_t{1}, std::size_t{3}}) {
-    if (i < query.inputs.size() && query.inputs[i] != weight)
-      return Refuse{to_string(query.inputs[i]) + " lies otherwise than the weight"};
-  }
-  return Accept{};
-}
-
-std::unique_ptr<BoundKernel> bind_sgd(const KernelArguments& arguments) {
-  const auto momentum = static_cast<float>(arguments.attributes.real("momentum"));
-  const simd::SgdRule rule{.learning_rate = 0,
-                           .momentum = momentum,
-                           .weight_decay = static_cast<float>(arguments.attributes.real("weight_decay")),
-                           .gradient_scale = 1,
-                           .nesterov = arguments.attributes.integer("nesterov") != 0};
-  const bool has_momentum = momentum > 0;
-  const simd::SgdArrays arrays{.weight = floats(arguments.inputs[0]),
-                               .gradient = floats(arguments.inputs[1]),
-                               .momentum = has_momentum ? floats(arguments.inputs[3]) : nullptr,
-                               .new_weight = floats(arguments.outputs[0]),
-                               .new_gradient = floats(arguments.outputs[1]),
-                               .new_momentum = has_momentum ? floats(arguments.outputs[2]) : nullptr};
-  return make_bound([rule, arrays, scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
-                     count = stored_floats(arguments.outputs[0].type), threads = arguments.threads] {
-    if (scalars->skip_update != 0) {
-      std::fill_n(arrays.new_gradient, count, 0.0F);
-      if (arrays.new_weight != arrays.weight) std::copy_n(arrays.weight, count, arrays.new_weight);
-      if (arrays.new_momentum != arrays.momentum) std::copy_n(arrays.momentum, count, arrays.new_momentum);
-      return;
-    }
-    simd::SgdRule now = rule;
-    now.learning_rate = static_cast<float>(scalars->learning_rate);
-    now.gradient_scale = static_cast<float>(1 / scalars->loss_scale);
-    // Small tensors are not worth waking a thread for.
-    const int parts = count < 4096 ? 1 : threads;
-    for_each_part(count, parts, kGrain, [&](int, Range part) { simd::sgd(now, arrays.from(part.begin), part.size()); });
-  });
-}
-
 }  // namespace
 
 std::unique_ptr<BoundKernel> add_floats(const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count, int threads) {
@@ -117,6 +71,5 @@ constinit const KernelDef simd_add{.name = "simd_add", .op = "add", .match = mat
 constinit const KernelDef simd_relu{.name = "simd_relu", .op = "relu", .match = match_relu, .bind = bind_relu};
 constinit const KernelDef simd_relu_grad{
     .name = "simd_relu_grad", .op = "relu_grad", .match = match_relu_grad, .bind = bind_relu_grad};
-constinit const KernelDef simd_sgd{.name = "simd_sgd", .op = "sgd", .match = match_sgd, .bind = bind_sgd};
 
 }  // namespace snug::backends::cpu

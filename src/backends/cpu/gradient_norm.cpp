@@ -1,4 +1,4 @@
-// Clipping: the sum of a gradient's squares, and the update that multiplies the gradient by the factor found.
+// The sum of a gradient's squares, for clipping.
 
 // Highway compiles the loop once for each instruction set and picks one when the program runs.
 #undef HWY_TARGET_INCLUDE
@@ -42,14 +42,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 
-#include <algorithm>
-#include <cmath>
-
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
-#include "backends/cpu/simd_loops.h"
-#include "ir/scalars.h"
-#include "ops/sgd.h"
 
 namespace snug::backends::cpu {
 
@@ -94,54 +88,10 @@ std::unique_ptr<BoundKernel> bind_sum(const KernelArguments& arguments) {
   });
 }
 
-// sgd(w, g, scalars, m?, gradient_norm)
-KernelMatch match_clipped_sgd(const KernelQuery& query) {
-  if (!ops::sgd_clips(query.attributes, query.inputs.size())) return Refuse{"this node does not clip"};
-  const Type& weight = query.inputs[0];
-  if (!is_dense_f32(weight)) return Refuse{to_string(weight) + " is not dense f32"};
-  for (std::size_t i = 1; i < ops::sgd_norm_input(query.attributes); ++i) {
-    if (i != 2 && query.inputs[i] != weight) return Refuse{to_string(query.inputs[i]) + " lies otherwise than the weight"};
-  }
-  return Accept{};
-}
-
-std::unique_ptr<BoundKernel> bind_clipped_sgd(const KernelArguments& arguments) {
-  const Attributes& attributes = arguments.attributes;
-  const bool has_momentum = ops::sgd_has_momentum(attributes);
-  const simd::SgdRule rule{.learning_rate = 0,
-                           .momentum = static_cast<float>(attributes.real("momentum")),
-                           .weight_decay = static_cast<float>(attributes.real("weight_decay")),
-                           .gradient_scale = 1,
-                           .nesterov = attributes.integer("nesterov") != 0};
-  const simd::SgdArrays arrays{.weight = floats(arguments.inputs[0]),
-                               .gradient = floats(arguments.inputs[1]),
-                               .momentum = has_momentum ? floats(arguments.inputs[3]) : nullptr,
-                               .new_weight = floats(arguments.outputs[0]),
-                               .new_gradient = floats(arguments.outputs[1]),
-                               .new_momentum = has_momentum ? floats(arguments.outputs[2]) : nullptr};
-  return make_bound([rule, arrays, scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
-                     norm = reinterpret_cast<const GradientNorm*>(arguments.inputs.back().data),
-                     count = stored_floats(arguments.outputs[0].type),
-                     parts = parts_of(arguments.outputs[0].type, arguments.threads)] {
-    if (scalars->skip_update != 0 || !std::isfinite(norm->factor)) {
-      std::fill_n(arrays.new_gradient, count, 0.0F);
-      if (arrays.new_weight != arrays.weight) std::copy_n(arrays.weight, count, arrays.new_weight);
-      if (arrays.new_momentum != arrays.momentum) std::copy_n(arrays.momentum, count, arrays.new_momentum);
-      return;
-    }
-    simd::SgdRule now = rule;
-    now.learning_rate = static_cast<float>(scalars->learning_rate);
-    now.gradient_scale = static_cast<float>(norm->factor / scalars->loss_scale);
-    for_each_part(count, parts, kGrain, [&](int, Range part) { simd::sgd(now, arrays.from(part.begin), part.size()); });
-  });
-}
-
 }  // namespace
 
 constinit const KernelDef simd_sum_of_squares{
     .name = "simd_sum_of_squares", .op = "sum_of_squares", .match = match_sum, .bind = bind_sum};
-constinit const KernelDef simd_clipped_sgd{
-    .name = "simd_clipped_sgd", .op = "sgd", .match = match_clipped_sgd, .bind = bind_clipped_sgd};
 
 }  // namespace snug::backends::cpu
 #endif

@@ -102,7 +102,11 @@ KernelMatch match(const KernelQuery& query) {
     WorkspaceCutter cutter;
     if (product.adds) cutter.cut(Bytes(product.rows_at_a_time() * product.columns * 4));
     cutter.cut(scratchpad_of(product));
-    return Accept{.workspace = cutter.used(), .numerics = Make == grad_weight_few_rows ? "onednn_few_rows" : "onednn"};
+    if (Make == grad_weight_few_rows) {
+      // The same products over fewer rows at a time.
+      return Accept{.workspace = cutter.used(), .numerics = "onednn_few_rows", .slowdown = 1.1};
+    }
+    return Accept{.workspace = cutter.used(), .numerics = "onednn"};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }

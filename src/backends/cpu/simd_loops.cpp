@@ -48,8 +48,9 @@ void relu_grad_loop(const float* dy, const float* y, const float* addend, float*
 void sgd_loop(const SgdRule& rule, const SgdArrays& a, std::int64_t count) {
   for_each_vector(count, [&](auto d, std::int64_t i) {
     const auto weight = hn::LoadU(d, a.weight + i);
-    auto step =
-        hn::MulAdd(hn::Set(d, rule.weight_decay), weight, hn::Mul(hn::LoadU(d, a.gradient + i), hn::Set(d, rule.gradient_scale)));
+    // Plus 0: a gradient of -0 becomes what a sum would be.
+    const auto gradient = hn::MulAdd(hn::LoadU(d, a.gradient + i), hn::Set(d, rule.gradient_scale), hn::Zero(d));
+    auto step = hn::MulAdd(hn::Set(d, rule.weight_decay), weight, gradient);
     if (a.momentum != nullptr) {
       const auto moved = hn::MulAdd(hn::Set(d, rule.momentum), hn::LoadU(d, a.momentum + i), step);
       hn::StoreU(moved, d, a.new_momentum + i);

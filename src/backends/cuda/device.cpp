@@ -31,6 +31,14 @@ void require_device(int device) {
 
 }  // namespace
 
+std::string machine(int device) {
+  cudaDeviceProp properties{};
+  SNUG_CUDA_CALL(cudaGetDeviceProperties(&properties, device));
+  int runtime = 0;
+  SNUG_CUDA_CALL(cudaRuntimeGetVersion(&runtime));
+  return fmt::format("{}, CUDA {}.{}, cuDNN {}", properties.name, runtime / 1000, runtime % 1000 / 10, cudnnGetVersion());
+}
+
 CudaDevice::CudaDevice(const CudaOptions& options) : options_(options) {
   require_device(options.device);
   stream_ = make_stream();

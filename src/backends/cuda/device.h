@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backends/cuda/handles.h"
@@ -46,6 +47,9 @@ class CudaDevice final : public Device {
   std::unique_ptr<Convolutions> convolutions_;
   std::unique_ptr<MatrixProducts> matrix_products_;
 };
+
+// "NVIDIA H200, CUDA 12.4, cuDNN 90100": what measured times depend on.
+std::string machine(int device);
 
 // The device behind a query or an argument list of this backend's kernels.
 inline CudaDevice& cuda_device(Device* device) { return static_cast<CudaDevice&>(*device); }

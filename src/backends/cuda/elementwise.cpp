@@ -44,29 +44,10 @@ std::unique_ptr<BoundKernel> bind_add(const Call& call) {
 // The metrics are f64: the step's sum of losses.
 std::unique_ptr<BoundKernel> bind_add_metrics(const Call& call) { return bind_add<double>(call); }
 
-template <typename T>
-std::unique_ptr<BoundKernel> bind_sgd(const Call& call) {
-  const bool has_momentum = call.input_count() == 4;
-  const launch::SgdOperands<T> operands{.weight = call.in<T>(0),
-                                        .gradient = call.in<T>(1),
-                                        .momentum = has_momentum ? call.in<T>(3) : nullptr,
-                                        .new_weight = call.out<T>(0),
-                                        .cleared_gradient = call.out<T>(1),
-                                        .new_momentum = has_momentum ? call.out<T>(2) : nullptr,
-                                        .scalars = call.scalars(2)};
-  const launch::SgdConstants constants{.momentum = static_cast<float>(call.attributes().real("momentum")),
-                                       .weight_decay = static_cast<float>(call.attributes().real("weight_decay")),
-                                       .nesterov = call.attributes().integer("nesterov") != 0};
-  return call.launch([operands, constants, count = call.elements()](cudaStream_t stream) {
-    launch::sgd<T>(stream, operands, constants, count);
-  });
-}
-
 constexpr Signature kByPosition{.layouts = Layouts::equal};
 constexpr Signature kFromBits{.inputs = {Element::real, Element::bits}, .layouts = Layouts::equal};
 constexpr Signature kToBits{.outputs = {Element::bits}, .layouts = Layouts::equal};
 constexpr Signature kMetrics{.inputs = {Element::metrics, Element::metrics}, .outputs = {Element::metrics}};
-constexpr Signature kSgd{.inputs = {Element::real, Element::real, Element::scalars, Element::real}, .layouts = Layouts::equal};
 
 }  // namespace
 
@@ -77,6 +58,5 @@ constinit const KernelDef relu_grad_bits =
 constinit const KernelDef sign_bits = define<bind_sign_bits<float>, bind_sign_bits<__half>, kToBits>("cuda_sign_bits");
 constinit const KernelDef add = define<bind_add<float>, bind_add<__half>, kByPosition>("cuda_add");
 constinit const KernelDef add_metrics = define<bind_add_metrics, bind_add_metrics, kMetrics>("cuda_add_metrics", "add");
-constinit const KernelDef sgd = define<bind_sgd<float>, bind_sgd<__half>, kSgd>("cuda_sgd");
 
 }  // namespace snug::backends::cuda

@@ -98,57 +98,6 @@ __global__ void __launch_bounds__(kThreads) sign_bits_kernel(const T* y, std::ui
   bits[byte] = static_cast<std::uint8_t>(packed);
 }
 
-// One element by the rule of ops/sgd.cpp, in float. Returns the new weight; `m` becomes the new momentum.
-__device__ inline float sgd_step(float w, float g, float& m, bool has_momentum, const SgdConstants& constants,
-                                 float learning_rate, float loss_scale) {
-  if (loss_scale != 1.0F) g /= loss_scale;
-  if (constants.weight_decay != 0.0F) g += constants.weight_decay * w;
-  if (has_momentum) {
-    m = constants.momentum * m + g;
-    g = constants.nesterov ? g + constants.momentum * m : m;
-  }
-  return w - learning_rate * g;
-}
-
-template <typename T>
-__global__ void __launch_bounds__(kThreads) sgd_kernel(SgdOperands<T> o, SgdConstants constants, std::uint32_t count) {
-  constexpr int V = kPack<T>;
-  const std::uint32_t first = first_of_thread<T>();
-  if (first >= count) return;
-  const bool skip = o.scalars->skip_update != 0;
-  const auto learning_rate = static_cast<float>(o.scalars->learning_rate);
-  const auto loss_scale = static_cast<float>(o.scalars->loss_scale);
-  const bool has_momentum = o.momentum != nullptr;
-  if (first + V <= count) {
-    Pack<T, V> weight = load<V>(o.weight + first);
-    const Pack<T, V> gradient = load<V>(o.gradient + first);
-    Pack<T, V> momentum = has_momentum ? load<V>(o.momentum + first) : weight;
-    Pack<T, V> zero;
-#pragma unroll
-    for (int v = 0; v < V; ++v) {
-      zero.at[v] = narrow<T>(0.0F);
-      float m = has_momentum ? widen(momentum.at[v]) : 0.0F;
-      if (!skip) {
-        weight.at[v] = narrow<T>(
-            sgd_step(widen(weight.at[v]), widen(gradient.at[v]), m, has_momentum, constants, learning_rate, loss_scale));
-      }
-      momentum.at[v] = narrow<T>(m);
-    }
-    store<V>(o.new_weight + first, weight);
-    store<V>(o.cleared_gradient + first, zero);
-    if (has_momentum) store<V>(o.new_momentum + first, momentum);
-    return;
-  }
-  for (std::uint32_t i = first; i < count; ++i) {
-    float w = widen(o.weight[i]);
-    float m = has_momentum ? widen(o.momentum[i]) : 0.0F;
-    if (!skip) w = sgd_step(w, widen(o.gradient[i]), m, has_momentum, constants, learning_rate, loss_scale);
-    o.new_weight[i] = narrow<T>(w);
-    o.cleared_gradient[i] = narrow<T>(0.0F);
-    if (has_momentum) o.new_momentum[i] = narrow<T>(m);
-  }
-}
-
 template <typename T>
 unsigned pack_blocks(std::int64_t count) {
   return blocks_for(count, kThreads * kPack<T>);
@@ -188,12 +137,6 @@ void add(cudaStream_t stream, const T* a, const T* b, T* y, std::int64_t count) 
   check_launch("cuda_add");
 }
 
-template <typename T>
-void sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants constants, std::int64_t count) {
-  sgd_kernel<<<pack_blocks<T>(count), kThreads, 0, stream>>>(operands, constants, static_cast<std::uint32_t>(count));
-  check_launch("cuda_sgd");
-}
-
 template void relu(cudaStream_t, const float*, float*, std::int64_t);
 template void relu(cudaStream_t, const __half*, __half*, std::int64_t);
 template void relu_grad(cudaStream_t, const float*, const float*, float*, const float*, std::int64_t);
@@ -205,7 +148,5 @@ template void sign_bits(cudaStream_t, const __half*, std::uint8_t*, std::int64_t
 template void add(cudaStream_t, const float*, const float*, float*, std::int64_t);
 template void add(cudaStream_t, const __half*, const __half*, __half*, std::int64_t);
 template void add(cudaStream_t, const double*, const double*, double*, std::int64_t);
-template void sgd(cudaStream_t, const SgdOperands<float>&, SgdConstants, std::int64_t);
-template void sgd(cudaStream_t, const SgdOperands<__half>&, SgdConstants, std::int64_t);
 
 }  // namespace snug::backends::cuda::launch

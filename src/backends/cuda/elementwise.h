@@ -7,8 +7,6 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "ir/scalars.h"
-
 namespace snug::backends::cuda::launch {
 
 template <typename T>
@@ -22,22 +20,5 @@ template <typename T>
 void sign_bits(cudaStream_t stream, const T* y, std::uint8_t* bits, std::int64_t count);
 template <typename T>
 void add(cudaStream_t stream, const T* a, const T* b, T* y, std::int64_t count);
-
-template <typename T>
-struct SgdOperands {
-  const T* weight;
-  const T* gradient;
-  const T* momentum;  // nullptr: none
-  T* new_weight;
-  T* cleared_gradient;
-  T* new_momentum;
-  const Scalars* scalars;
-};
-struct SgdConstants {
-  float momentum, weight_decay;
-  bool nesterov;
-};
-template <typename T>
-void sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants constants, std::int64_t count);
 
 }  // namespace snug::backends::cuda::launch

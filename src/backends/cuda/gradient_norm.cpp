@@ -2,7 +2,6 @@
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/kernels.h"
-#include "ops/sgd.h"
 
 namespace snug::backends::cuda {
 
@@ -25,40 +24,21 @@ std::unique_ptr<BoundKernel> bind_factor(const Call& call) {
                          cudaStream_t stream) { launch::clip_factor(stream, sum, scalars, result); });
 }
 
-template <typename T>
-std::unique_ptr<BoundKernel> bind_clipped_sgd(const Call& call) {
-  const bool has_momentum = ops::sgd_has_momentum(call.attributes());
-  const launch::SgdOperands<T> operands{.weight = call.in<T>(0),
-                                        .gradient = call.in<T>(1),
-                                        .momentum = has_momentum ? call.in<T>(3) : nullptr,
-                                        .new_weight = call.out<T>(0),
-                                        .cleared_gradient = call.out<T>(1),
-                                        .new_momentum = has_momentum ? call.out<T>(2) : nullptr,
-                                        .scalars = call.scalars(2)};
-  const launch::SgdConstants constants{.momentum = static_cast<float>(call.attributes().real("momentum")),
-                                       .weight_decay = static_cast<float>(call.attributes().real("weight_decay")),
-                                       .nesterov = call.attributes().integer("nesterov") != 0};
-  return call.launch([operands, constants, norm = call.in<GradientNorm>(call.input_count() - 1), count = call.elements()](
-                         cudaStream_t stream) { launch::clipped_sgd<T>(stream, operands, constants, norm, count); });
+std::unique_ptr<BoundKernel> bind_finite(const Call& call) {
+  return call.launch([metrics = call.in<Metrics>(0), result = call.out<GradientNorm>(0)](cudaStream_t stream) {
+    launch::finite_factor(stream, metrics, result);
+  });
 }
 
 constexpr Signature kSum{.inputs = {Element::real, Element::metrics}, .outputs = {Element::metrics}, .layouts = Layouts::any};
 constexpr Signature kFactor{.inputs = {Element::metrics, Element::scalars}, .outputs = {Element::metrics}};
-// Momentum and norm are told apart by their dtypes: a node goes with one of the two, and never with the kernel that does not
-// clip.
-constexpr Signature kClipped{.inputs = {Element::real, Element::real, Element::scalars, Element::metrics},
-                             .layouts = Layouts::equal};
-constexpr Signature kClippedWithMomentum{
-    .inputs = {Element::real, Element::real, Element::scalars, Element::real, Element::metrics}, .layouts = Layouts::equal};
+constexpr Signature kFinite{.inputs = {Element::metrics}, .outputs = {Element::metrics}};
 
 }  // namespace
 
 constinit const KernelDef sum_of_squares =
     define<bind_sum<float>, bind_sum<__half>, kSum, workspace_of_squares>("cuda_sum_of_squares");
 constinit const KernelDef clip_factor = define<bind_factor, bind_factor, kFactor>("cuda_clip_factor");
-constinit const KernelDef clipped_sgd =
-    define<bind_clipped_sgd<float>, bind_clipped_sgd<__half>, kClipped>("cuda_clipped_sgd", "sgd");
-constinit const KernelDef clipped_sgd_with_momentum =
-    define<bind_clipped_sgd<float>, bind_clipped_sgd<__half>, kClippedWithMomentum>("cuda_clipped_sgd_with_momentum", "sgd");
+constinit const KernelDef finite_factor = define<bind_finite, bind_finite, kFinite>("cuda_finite_factor");
 
 }  // namespace snug::backends::cuda

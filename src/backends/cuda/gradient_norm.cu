@@ -57,62 +57,9 @@ __global__ void factor_kernel(const double* sum, const Scalars* scalars, Gradien
   result->factor = isfinite(norm) ? fmin(1.0, factor) : __longlong_as_double(0x7FF8000000000000LL);
 }
 
-// What an element's update needs, read once a thread from the blocks that change between steps.
-struct Rule {
-  SgdConstants constants;
-  float learning_rate, loss_scale, factor;
-  bool skip, has_momentum;
-
-  // The new weight by the rule of ops/sgd.cpp, in float; `m` becomes the new momentum.
-  __device__ float operator()(float w, float g, float& m) const {
-    if (skip) return w;
-    if (loss_scale != 1.0F) g /= loss_scale;
-    g *= factor;
-    if (constants.weight_decay != 0.0F) g += constants.weight_decay * w;
-    if (has_momentum) {
-      m = constants.momentum * m + g;
-      g = constants.nesterov ? g + constants.momentum * m : m;
-    }
-    return w - learning_rate * g;
-  }
-};
-
-template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    clipped_sgd_kernel(SgdOperands<T> o, SgdConstants constants, const GradientNorm* norm, std::uint32_t count) {
-  constexpr int V = kPack<T>;
-  const std::uint32_t first = (blockIdx.x * kThreads + threadIdx.x) * static_cast<std::uint32_t>(V);
-  if (first >= count) return;
-  const Rule rule{.constants = constants,
-                  .learning_rate = static_cast<float>(o.scalars->learning_rate),
-                  .loss_scale = static_cast<float>(o.scalars->loss_scale),
-                  .factor = static_cast<float>(norm->factor),
-                  .skip = o.scalars->skip_update != 0 || !isfinite(norm->factor),
-                  .has_momentum = o.momentum != nullptr};
-  if (first + V <= count) {
-    Pack<T, V> weight = load<V>(o.weight + first);
-    const Pack<T, V> gradient = load<V>(o.gradient + first);
-    Pack<T, V> momentum = rule.has_momentum ? load<V>(o.momentum + first) : weight;
-    Pack<T, V> zero;
-#pragma unroll
-    for (int v = 0; v < V; ++v) {
-      zero.at[v] = narrow<T>(0.0F);
-      float m = rule.has_momentum ? widen(momentum.at[v]) : 0.0F;
-      weight.at[v] = narrow<T>(rule(widen(weight.at[v]), widen(gradient.at[v]), m));
-      momentum.at[v] = narrow<T>(m);
-    }
-    store<V>(o.new_weight + first, weight);
-    store<V>(o.cleared_gradient + first, zero);
-    if (rule.has_momentum) store<V>(o.new_momentum + first, momentum);
-    return;
-  }
-  for (std::uint32_t i = first; i < count; ++i) {
-    float m = rule.has_momentum ? widen(o.momentum[i]) : 0.0F;
-    const float w = rule(widen(o.weight[i]), widen(o.gradient[i]), m);
-    o.new_weight[i] = narrow<T>(w);
-    o.cleared_gradient[i] = narrow<T>(0.0F);
-    if (rule.has_momentum) o.new_momentum[i] = narrow<T>(m);
-  }
+__global__ void finite_kernel(const Metrics* metrics, GradientNorm* result) {
+  result->norm = 0;
+  result->factor = isfinite(metrics->loss) ? 1.0 : __longlong_as_double(0x7FF8000000000000LL);
 }
 
 }  // namespace
@@ -135,17 +82,12 @@ void clip_factor(cudaStream_t stream, const double* sum, const Scalars* scalars,
   check_launch("cuda_clip_factor");
 }
 
-template <typename T>
-void clipped_sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants constants, const GradientNorm* norm,
-                 std::int64_t count) {
-  clipped_sgd_kernel<<<blocks_for(count, kThreads * kPack<T>), kThreads, 0, stream>>>(operands, constants, norm,
-                                                                                      static_cast<std::uint32_t>(count));
-  check_launch("cuda_clipped_sgd");
+void finite_factor(cudaStream_t stream, const Metrics* metrics, GradientNorm* result) {
+  finite_kernel<<<1, 1, 0, stream>>>(metrics, result);
+  check_launch("cuda_finite_factor");
 }
 
 template void sum_of_squares(cudaStream_t, const float*, const double*, double*, double*, std::int64_t);
 template void sum_of_squares(cudaStream_t, const __half*, const double*, double*, double*, std::int64_t);
-template void clipped_sgd(cudaStream_t, const SgdOperands<float>&, SgdConstants, const GradientNorm*, std::int64_t);
-template void clipped_sgd(cudaStream_t, const SgdOperands<__half>&, SgdConstants, const GradientNorm*, std::int64_t);
 
 }  // namespace snug::backends::cuda::launch

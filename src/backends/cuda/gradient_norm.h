@@ -1,4 +1,4 @@
-// Clipping by the length of all gradients together: its square tensor by tensor, the factor, and the update that uses it.
+// Clipping by the length of all gradients together: its square tensor by tensor, and the factor.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "backends/cuda/elementwise.h"
 #include "ir/scalars.h"
 
 namespace snug::backends::cuda {
@@ -29,8 +28,6 @@ void sum_of_squares(cudaStream_t stream, const T* x, const double* before, doubl
 
 void clip_factor(cudaStream_t stream, const double* sum, const Scalars* scalars, GradientNorm* result);
 
-template <typename T>
-void clipped_sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants constants, const GradientNorm* norm,
-                 std::int64_t count);
+void finite_factor(cudaStream_t stream, const Metrics* metrics, GradientNorm* result);
 
 }  // namespace snug::backends::cuda::launch

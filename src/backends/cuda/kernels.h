@@ -71,6 +71,7 @@ extern const KernelDef clipped_sgd;
 extern const KernelDef clipped_sgd_with_momentum;
 extern const KernelDef sum_of_squares;
 extern const KernelDef clip_factor;
+extern const KernelDef finite_factor;
 
 extern const KernelDef fill;
 extern const KernelDef fill_metrics;

@@ -63,12 +63,14 @@ Backend cuda_backend(const CudaOptions& options) {
                       &cuda::clipped_sgd_with_momentum,
                       &cuda::sum_of_squares,
                       &cuda::clip_factor,
+                      &cuda::finite_factor,
                       &cuda::fill,
                       &cuda::fill_metrics,
                       &cuda::init_normal,
                       &cuda::init_uniform},
           .threads = 1,
-          .device = std::make_shared<cuda::CudaDevice>(options)};
+          .device = std::make_shared<cuda::CudaDevice>(options),
+          .machine = cuda::machine(options.device)};
 }
 
 }  // namespace

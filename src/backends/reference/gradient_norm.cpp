@@ -35,12 +35,21 @@ void run_factor(const Call& call) {
   std::memcpy(call.outputs[0].data, &result, sizeof result);
 }
 
+void run_finite(const Call& call) {
+  Metrics metrics;
+  std::memcpy(&metrics, call.inputs[0].data, sizeof metrics);
+  const GradientNorm result{.norm = 0, .factor = std::isfinite(metrics.loss) ? 1 : std::numeric_limits<double>::quiet_NaN()};
+  std::memcpy(call.outputs[0].data, &result, sizeof result);
+}
+
 constexpr Signature kSum{.inputs = {Element::real, Element::metrics}, .outputs = {Element::metrics}};
+constexpr Signature kFinite{.inputs = {Element::metrics}, .outputs = {Element::metrics}};
 constexpr Signature kFactor{.inputs = {Element::metrics, Element::scalars}, .outputs = {Element::metrics}};
 
 }  // namespace
 
 constinit const KernelDef sum_of_squares = define<run_sum<float>, run_sum<double>, kSum>("reference_sum_of_squares");
 constinit const KernelDef clip_factor = define<run_factor, run_factor, kFactor>("reference_clip_factor");
+constinit const KernelDef finite_factor = define<run_finite, run_finite, kFinite>("reference_finite_factor");
 
 }  // namespace snug::backends::reference

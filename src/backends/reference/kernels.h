@@ -57,6 +57,7 @@ extern const KernelDef image_input;
 extern const KernelDef sgd;
 extern const KernelDef sum_of_squares;
 extern const KernelDef clip_factor;
+extern const KernelDef finite_factor;
 
 extern const KernelDef fill;
 extern const KernelDef init_normal;

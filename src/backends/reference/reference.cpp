@@ -49,6 +49,7 @@ Backend reference_backend(int threads) {
                       &reference::sgd,
                       &reference::sum_of_squares,
                       &reference::clip_factor,
+                      &reference::finite_factor,
                       &reference::fill,
                       &reference::init_normal,
                       &reference::init_uniform},

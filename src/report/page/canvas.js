@@ -3,6 +3,7 @@
 const kMargin = {left: 74, right: 12, top: 10, bottom: 34};
 
 function colourOf(name) {
+  if (name.includes('(')) return name; // a colour itself, such as hsl(...)
   return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 }
 

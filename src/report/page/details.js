@@ -19,7 +19,7 @@ class Details {
   }
 
   row(kind, first, bytes, colour) {
-    const name = element('td', {}, first);
+    const name = element('td', colour ? {class: 'coloured'} : {}, first);
     if (colour) name.prepend(swatch(colour));
     return element('tr', kind ? {class: kind} : {}, name, element('td', {title: `${formatCount(bytes)} bytes`}, formatBytes(bytes)));
   }

@@ -12,10 +12,10 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
+// `colour` is the name of one in the style, or a colour.
 function swatch(colour, kind) {
   const made = element('span', {class: 'swatch' + (kind ? ' ' + kind : ''), 'aria-hidden': 'true'});
-  if (kind === 'rule') made.style.borderTopColor = `var(--${colour})`;
-  else made.style.background = `var(--${colour})`;
+  made.style[kind === 'rule' ? 'borderTopColor' : 'background'] = colour.includes('(') ? colour : `var(--${colour})`;
   return made;
 }
 

@@ -45,9 +45,20 @@ function formatLife({begin, end}) {
   return end - begin <= 1 ? `node ${formatCount(begin)}` : `nodes ${formatCount(begin)} to ${formatCount(end - 1)}`;
 }
 
-// A strategy as the command names it, its limit readable: optimal:6700000 is "optimal within 6.70 MB".
-function formatCheckpoint(strategy) {
+// A strategy as the command names it, its limit readable: optimal:6700000 is "optimal within 6.70 MB". A limit below what is
+// possible (optimal:1) asks for the least.
+function formatStrategy(strategy) {
   const limited = /^(\w+):(\d+)$/.exec(strategy);
-  if (strategy === 'none') return 'nothing recomputed';
-  return 'checkpointing ' + (limited ? `${limited[1]} within ${formatBytes(Number(limited[2]))}` : strategy);
+  if (!limited) return strategy;
+  return Number(limited[2]) < 1000 ? `${limited[1]}, as little as possible` : `${limited[1]} within ${formatBytes(Number(limited[2]))}`;
+}
+
+function formatCheckpoint(strategy) {
+  return strategy === 'none' ? 'nothing recomputed' : 'checkpointing ' + formatStrategy(strategy);
+}
+
+// A rung of the ladder: "checkpoint optimal:6700000" reads as checkpoints do elsewhere.
+function formatMethod(method) {
+  const checkpoint = /^checkpoint (.*)$/s.exec(method);
+  return checkpoint ? formatCheckpoint(checkpoint[1]) : method;
 }

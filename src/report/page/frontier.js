@@ -1,9 +1,11 @@
-// Time against memory: the plans that no other beats in both, the budget, this plan, and what a sweep measured.
+// Time against memory: every plan that the solver considered, those that no other beats in both, the budget, this plan, and what a
+// sweep measured.
 
 function describePoint(point) {
   const parts = [];
   if (point.microbatch) parts.push(`microbatches of ${point.microbatch}`);
   if (point.checkpoint) parts.push(formatCheckpoint(point.checkpoint));
+  if (point.fused_update) parts.push('weights updated in backward');
   if (point.workspace_limit_bytes) parts.push(`kernels' scratch up to ${formatBytes(point.workspace_limit_bytes)}`);
   return parts.join(', ');
 }
@@ -19,30 +21,39 @@ function roundBytesBetween(low, high) {
 
 // What a sweep trained, each plan once; several budgets may have led to it.
 function trainedPlans(report) {
-  const points = (report.points || []).filter((point) => point.same_plan_as === null || point.same_plan_as === undefined);
-  return (report.plain ? [...points, {...report.plain, title: 'plain training'}] : points)
-    .sort((a, b) => a.planned_peak_bytes - b.planned_peak_bytes);
+  const points = (report.points || []).filter((point) => point.same_plan_as === null || point.same_plan_as === undefined)
+    .map((point) => ({...point, title: `measured in a budget of ${formatBytes(point.budget_bytes)}`}));
+  const plain = report.plain && !points.some((point) => point.planned_peak_bytes === report.plain.planned_peak_bytes);
+  return (plain ? [...points, {...report.plain, title: 'plain training, measured'}] : points)
+    .map((point) => ({...point, bytes: point.planned_peak_bytes}));
+}
+
+// This plan as the ladder's last rung has it: by the same costs as the others, and even where others beat it.
+function ownPlan(report) {
+  const rung = (report.methods || [])[(report.methods || []).length - 1];
+  return rung ? [{bytes: rung.bytes, seconds: rung.seconds, microbatch: report.microbatch, checkpoint: report.checkpoint}] : [];
 }
 
 function frontierLines(report) {
-  const frontier = (report.frontier || []).map((point) => ({...point, planned_peak_bytes: point.bytes})).sort((a, b) => a.bytes - b.bytes);
   const trained = trainedPlans(report);
-  const predicted = trained.filter((point) => point.predicted_step_seconds);
-  const own = frontier.filter((point) => point.planned_peak_bytes === report.planned_peak_bytes);
+  const frontier = report.frontier || [];
+  const predicted = frontier.length > 0 ? [] : trained.filter((point) => point.predicted_step_seconds);
+  const chosen = (point) => point.seconds;
   return [
-    {name: 'possible', colour: 'model', points: frontier, seconds: (point) => point.seconds, dots: 4,
-     text: 'possible plans: none is beaten in both; time is estimated'},
-    {name: 'predicted', colour: 'workspace', points: predicted, seconds: (point) => point.predicted_step_seconds, dots: 3.5,
-     text: 'predicted'},
-    {name: 'measured', colour: 'activation', points: trained, seconds: (point) => point.step_seconds, dots: 4.5,
-     text: 'measured'},
-    {name: 'this plan', colour: 'accent', points: own, seconds: (point) => point.seconds, dots: 7, joined: false, text: 'this plan'},
-  ].filter((line) => line.points.length > 0)
-    .map((line) => ({...line, xs: line.points.map((point) => point.planned_peak_bytes), ys: line.points.map(line.seconds)}));
+    {name: 'considered', colour: 'gaps', points: report.considered || [], seconds: chosen, dots: 2, joined: false, background: true,
+     text: 'considered, before placement'},
+    {name: 'best', colour: 'model', points: frontier, seconds: chosen, dots: 3, text: 'not beaten in both; time estimated'},
+    {name: 'predicted', colour: 'workspace', points: predicted, seconds: (point) => point.predicted_step_seconds, dots: 3, text: 'predicted'},
+    {name: 'measured', colour: 'activation', points: trained, seconds: (point) => point.step_seconds, dots: 5, joined: false, text: 'measured'},
+    {name: 'this plan', colour: 'own', points: ownPlan(report), seconds: chosen, dots: 7, joined: false, text: 'this plan'},
+  ].filter((line) => line.points.length > 0).map((line) => {
+    const points = [...line.points].sort((a, b) => a.bytes - b.bytes);
+    return {...line, points, xs: points.map((point) => point.bytes), ys: points.map(line.seconds)};
+  });
 }
 
 function showSweepTable(report) {
-  const numbers = ['Budget', 'Planned', 'Measured', 'Resident', 'Microbatch', 'Images a second', 'Slower than plain', 'Predicted time'];
+  const numbers = ['Budget', 'Planned', 'Measured', 'Resident', 'Microbatch', 'Images a second', 'Slower than plain', 'Prediction off by'];
   const head = element('tr', {}, ...numbers.map((text) => element('th', {class: 'number', scope: 'col'}, text)),
                        element('th', {scope: 'col'}, 'Recomputed'));
   const percent = (share) => (share === null || share === undefined ? '' : `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)}%`);
@@ -53,36 +64,44 @@ function showSweepTable(report) {
       percent(point.prediction_error),
     ];
     return element('tr', {}, ...cells.map((text) => element('td', {class: 'number'}, text)),
-                   element('td', {}, point.checkpoint === 'none' ? 'nothing' : point.checkpoint));
+                   element('td', {}, point.checkpoint === 'none' ? 'nothing' : formatStrategy(point.checkpoint)));
   });
   byId('sweep-table').replaceChildren(element('thead', {}, head), element('tbody', {}, ...rows));
 }
 
-function showFrontier(report) {
-  const lines = frontierLines(report);
-  if (lines.length === 0) return;
-  const rules = report.budget_bytes ? [{x: report.budget_bytes, colour: 'budget', text: `budget ${formatBytes(report.budget_bytes)}`}] : [];
-  legend(byId('frontier-legend'), [...lines.map((line) => [line.colour, line.text, 'dot']),
-                                   ...(rules.length > 0 ? [['budget', 'budget', 'rule']] : [])]);
+function frontierNote(report) {
   const notes = ['Further left is less memory, further down is less time.'];
+  if (report.considered) {
+    notes.push(`The solver compared ${formatCount(report.considered.length)} plans and kept the ${formatCount(report.frontier.length)} that ` +
+               'no other beats in both; a budget gets the fastest of them that fits.');
+  }
   if (report.points) {
     notes.push(`Each plan was trained for ${report.steps} timed step${report.steps === 1 ? '' : 's'}, in a process of its own.`);
     if (!report.plain) notes.push(`Plain training takes ${formatBytes(report.plain_peak_bytes)}, more than the machine has.`);
   }
-  byId('frontier-note').textContent = notes.join(' ');
+  return notes.join(' ');
+}
+
+function showFrontier(report) {
+  const lines = frontierLines(report);
+  if (!report.points && (report.frontier || []).length < 2) return; // one plan was possible: nothing to compare
+  const rules = report.budget_bytes ? [{x: report.budget_bytes, colour: 'budget', text: `budget ${formatBytes(report.budget_bytes)}`}] : [];
+  legend(byId('frontier-legend'), [...lines.map((line) => [line.colour, line.text, 'dot']),
+                                   ...(rules.length > 0 ? [['budget', 'budget', 'rule']] : [])]);
+  byId('frontier-note').textContent = frontierNote(report);
   show('frontier');
   if (report.points) showSweepTable(report);
   const plot = new Plot(byId('frontier-chart'), 'Time of a step against memory, a chart. Arrow keys go from plan to plan.', {
-    lines, rules, logarithmic: true, yFromZero: true, xTicks: roundBytesBetween, xLabel: 'memory (logarithmic)',
+    lines, rules, logarithmic: true, xTicks: roundBytesBetween, xLabel: 'memory (logarithmic)', yLabel: 'time of a step',
     formatX: (bytes) => formatByteTick(bytes, bytes), formatY: (seconds) => (seconds === 0 ? '0' : formatSeconds(seconds)),
     onPoint: (line, i) => {
       const point = line.points[i];
-      const text = `${point.title || line.name}: ${formatBytes(point.planned_peak_bytes)}, ${formatSeconds(line.ys[i])} a step; ` +
-          describePoint(point);
+      const text = `${point.title || line.name}: ${formatBytes(point.bytes)}, ${formatSeconds(line.ys[i])} a step; ${describePoint(point)}`;
       byId('frontier-selected').textContent = text;
-      byId('frontier-selected').dataset.bytes = String(point.planned_peak_bytes);
+      Object.assign(byId('frontier-selected').dataset, {line: line.name, bytes: String(point.bytes), seconds: String(line.ys[i])});
       return text;
     },
   });
-  plot.select(Math.max(0, plot.points.findIndex((point) => point.x === report.planned_peak_bytes)), false);
+  const own = plot.points.findIndex((point) => lines[point.l].name === 'this plan');
+  plot.select(own >= 0 ? own : plot.points.findIndex((point) => lines[point.l].name !== 'considered'), false);
 }

@@ -33,6 +33,10 @@ function showHead(report) {
     card('FLOPs an image', formatFlops(image.forward + image.backward + image.recompute),
          report.flops.recompute > 0 ? `${report.flops_ratio.toFixed(2)} times those without recomputing` : 'nothing computed twice');
   }
+  if (report.predicted_step_seconds) {
+    card('Images a second', `${(report.batch / report.predicted_step_seconds).toFixed(1)}`,
+         `predicted${report.costs ? `, ${report.costs}` : ''}`);
+  }
   if (report.points && report.points.length > 0) {
     const least = Math.min(...report.points.map((point) => point.planned_peak_bytes));
     card('Plain training', formatBytes(report.plain_peak_bytes));
@@ -80,6 +84,7 @@ function main() {
     showWhere(report, timeline);
   }
   if (report.methods && report.methods.length > 1) showLadder(report.methods);
+  if (report.not_explained) showNotExplained(report.not_explained);
   showFrontier(report);
   if (report.training) showTraining(report.training);
   // When everything is drawn for the first time.

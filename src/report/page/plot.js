@@ -1,9 +1,10 @@
 // Points and lines over a numeric axis: the training curves and the frontier.
 
 class Plot {
-  // lines: [{name, colour, xs, ys, dots, joined}]; xs ascending. onPoint(line, index) is told what is nearest to the cursor.
-  constructor(host, label, {lines, formatX, formatY, xTicks, yFromZero, logarithmic, rules, onPoint, xLabel}) {
-    Object.assign(this, {lines, formatX, formatY, xTicks, rules: rules || [], onPoint, logarithmic, xLabel});
+  // lines: [{name, colour, xs, ys, dots, joined, background}]; xs ascending. Keys pass over the points of a background.
+  // onPoint(line, index) is told what is nearest to the cursor.
+  constructor(host, label, {lines, formatX, formatY, xTicks, yFromZero, logarithmic, rules, onPoint, xLabel, yLabel}) {
+    Object.assign(this, {lines, formatX, formatY, xTicks, rules: rules || [], onPoint, logarithmic, xLabel, yLabel});
     this.points = [];
     lines.forEach((line, l) => line.xs.forEach((x, i) => { if (Number.isFinite(line.ys[i])) this.points.push({l, i, x, y: line.ys[i]}); }));
     this.points.sort((a, b) => a.x - b.x || a.l - b.l);
@@ -20,14 +21,17 @@ class Plot {
     if (!yFromZero) this.lowY -= margin;
     this.cursor = null;
     this.surface = new Surface(host, label, (context, surface) => this.draw(context, surface),
-                               (context, surface) => this.drawOver(context, surface), {bottom: xLabel ? 42 : 24});
+                               (context, surface) => this.drawOver(context, surface), {bottom: xLabel ? 42 : 24, ...(yLabel ? {top: 24} : {})});
     host.addEventListener('pointermove', (event) => this.point(this.surface.pointOf(event)));
     host.addEventListener('keydown', (event) => {
+      const last = this.points.length - 1;
       const at = this.cursor === null ? -1 : this.cursor;
-      const moves = {ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: this.points.length - 1};
+      const moves = {ArrowLeft: [at - 1, -1], ArrowRight: [at + 1, 1], Home: [0, 1], End: [last, -1]};
       if (!(event.key in moves) || event.ctrlKey || event.metaKey || event.altKey) return;
       event.preventDefault();
-      this.select(moves[event.key], true);
+      let [to, step] = moves[event.key];
+      while (to >= 0 && to <= last && this.lines[this.points[to].l].background) to += step;
+      if (to >= 0 && to <= last) this.select(to, true);
     });
   }
 
@@ -77,6 +81,11 @@ class Plot {
       context.textAlign = 'center';
       context.textBaseline = 'bottom';
       context.fillText(this.xLabel, (surface.left + surface.right) / 2, surface.host.clientHeight);
+    }
+    if (this.yLabel) {
+      context.textAlign = 'left';
+      context.textBaseline = 'top';
+      context.fillText(this.yLabel, 0, 0);
     }
     for (const rule of this.rules) this.drawUpright(context, surface, rule);
     for (const line of this.lines) this.drawLine(context, line);

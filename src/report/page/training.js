@@ -11,12 +11,20 @@ const kPanels = [
   {title: 'Skipped steps', keys: [['skipped_steps', 'skipped so far', 'optimizer']], fromZero: true},
 ];
 
+const kLegendNames = 8; // more lines than this are told apart by pointing at them
+
+// Columns "nonzeros.LAYER" make one panel with a line for each layer, from the first to the last in the colours of the rainbow.
 // Columns that no panel names get one each, so that nothing measured stays hidden.
 function panelsOf(columns) {
   const named = new Set(kPanels.flatMap((panel) => panel.keys.map(([key]) => key)).concat(['step', 'epoch']));
-  const others = Object.keys(columns).filter((key) => !named.has(key))
-    .map((key) => ({title: key.replaceAll('_', ' '), keys: [[key, key.replaceAll('_', ' '), 'input']], bytes: key.endsWith('_bytes')}));
-  return kPanels.concat(others);
+  const others = Object.keys(columns).filter((key) => !named.has(key));
+  const byLayer = others.filter((key) => key.startsWith('nonzeros.'));
+  const nonzeros = {
+    title: 'Nonzero weights by layer', fromZero: true,
+    keys: byLayer.map((key, i) => [key, key.slice('nonzeros.'.length), `hsl(${Math.round((300 * i) / Math.max(1, byLayer.length - 1))} 65% 50%)`]),
+  };
+  return kPanels.concat(byLayer.length > 0 ? [nonzeros] : [], others.filter((key) => !byLayer.includes(key))
+    .map((key) => ({title: key.replaceAll('_', ' '), keys: [[key, key.replaceAll('_', ' '), 'input']], bytes: key.endsWith('_bytes')})));
 }
 
 function showPanel(host, panel, training) {
@@ -33,7 +41,8 @@ function showPanel(host, panel, training) {
   chart.dataset.keys = lines.map((line) => line.key).join(' ');
   const reading = element('p', {class: 'reading'});
   const list = element('ul', {class: 'legend'});
-  legend(list, lines.map((line) => [line.colour, line.name]));
+  if (lines.length <= kLegendNames) legend(list, lines.map((line) => [line.colour, line.name]));
+  else list.append(element('li', {}, `${lines.length} lines, from ${lines[0].name} (red) to ${lines[lines.length - 1].name} (violet)`));
   host.append(element('div', {class: 'panel'}, element('h3', {}, panel.title), list, chart, reading));
   const plot = new Plot(chart, `${panel.title} over the steps, a chart. Arrow keys go from point to point.`, {
     lines, yFromZero: panel.fromZero, formatX: (step) => formatCount(step),

@@ -9,9 +9,9 @@
 namespace snug::backends {
 namespace {
 
-// The op by the CPU backend; the kernel that ran must be called so.
-Tensor run_on_cpu(std::string_view kernel_name, const OpDef& op, std::vector<Tensor> inputs, const Attributes& attributes,
-                  int threads) {
+// The op by the CPU backend, all its outputs; the kernel that ran must be called so.
+std::vector<Tensor> run_all_on_cpu(std::string_view kernel_name, const OpDef& op, std::vector<Tensor> inputs,
+                                   const Attributes& attributes, int threads) {
   std::vector<Type> types;
   std::vector<Operand> operands;
   for (Tensor& input : inputs) {
@@ -24,13 +24,19 @@ Tensor run_on_cpu(std::string_view kernel_name, const OpDef& op, std::vector<Ten
   const KernelDef* kernel =
       backend.choose({.op = op, .attributes = attributes, .inputs = types, .outputs = output_types, .threads = threads}, accept);
   EXPECT_EQ(kernel->name, kernel_name);
-  Tensor output(output_types[0]);
-  std::vector<Operand> outputs{output.operand()};
+  std::vector<Tensor> results(output_types.begin(), output_types.end());
+  std::vector<Operand> outputs;
+  for (Tensor& result : results) outputs.push_back(result.operand());
   std::vector<std::byte> workspace(static_cast<std::size_t>(accept.workspace.count()));
   kernel->bind({.attributes = attributes, .inputs = operands, .outputs = outputs, .workspace = workspace, .threads = threads})
       ->run();
-  EXPECT_TRUE(output.guards_intact());
-  return output;
+  for (const Tensor& result : results) EXPECT_TRUE(result.guards_intact());
+  return results;
+}
+
+Tensor run_on_cpu(std::string_view kernel_name, const OpDef& op, std::vector<Tensor> inputs, const Attributes& attributes,
+                  int threads) {
+  return run_all_on_cpu(kernel_name, op, std::move(inputs), attributes, threads).front();
 }
 
 Tensor images(Shape shape, std::uint64_t seed) {
@@ -70,6 +76,24 @@ TEST(CpuDropout, DropsAndScalesWhatTheReferenceDoesToTheBit) {
           EXPECT_TRUE(run_on_cpu("simd_dropout", ops::dropout, inputs, attributes, threads).same_bytes(expected))
               << to_string(shape) << " " << probability << " " << first;
       }
+    }
+  }
+}
+
+// A gradient that was never added to anything may be -0; a sum that began at zero never is. An update must not tell them apart.
+TEST(CpuSgd, ANegativeZeroIsTheZeroThatASumWouldBe) {
+  const Type type{.dtype = DType::f32, .shape = {21}};
+  const auto all = [&](double value) { return Tensor(type, std::vector<double>(21, value)); };
+  const Tensor rate = Tensor::scalars({.learning_rate = 0.1});
+  const Tensor norm({.dtype = DType::f64, .shape = {2}}, {0, 1});
+  const Attributes rule{{"momentum", 0.0}, {"weight_decay", 0.0}, {"nesterov", std::int64_t{0}}};
+  for (const double weight : {0.0, -0.0, 0.5}) {
+    const Tensor expected = run(ops::sgd, {all(weight), all(0.0), rate}, rule)[0];
+    EXPECT_TRUE(run(ops::sgd, {all(weight), all(-0.0), rate}, rule)[0].same_bytes(expected)) << weight;
+    for (const double gradient : {0.0, -0.0}) {
+      const std::vector<Tensor> inputs{all(weight), all(gradient), rate};
+      EXPECT_TRUE(run_on_cpu("simd_sgd", ops::sgd, inputs, rule, 1).same_bytes(expected)) << weight;
+      EXPECT_TRUE(run_on_cpu("simd_clipped_sgd", ops::sgd, {inputs[0], inputs[1], rate, norm}, rule, 1).same_bytes(expected));
     }
   }
 }

@@ -119,6 +119,7 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
     cases.push_back({&ops::sum_of_squares, {a}});
     cases.push_back({&ops::sum_of_squares, {a, sum}});
     cases.push_back({&ops::clip_factor, {sum, Tensor::scalars({.loss_scale = 4, .clip_norm = 0.5F})}});
+    cases.push_back({&ops::finite_factor, {Tensor({.dtype = DType::f64, .shape = {3}}, {2, 3, 4})}});
   }
   cases.push_back({&ops::reshape, {make({3, 5, 2, 2})}, {{"shape", Integers{3, 20}}}, false});
   cases.push_back({&ops::relayout, {make({3, 5, 3, 2})}, {{"channels_last", kOne}}});

@@ -116,6 +116,15 @@ TEST(ReferenceSgd, ANormThatIsNotFiniteOnlyClearsTheGradient) {
   EXPECT_TRUE(outputs[2].same_bytes(m));
 }
 
+TEST(ReferenceGradientNorm, ALossThatIsNotFiniteMakesAFactorThatSkips) {
+  const auto factor = [](double loss) {
+    return run(ops::finite_factor, {Tensor({.dtype = DType::f64, .shape = {3}}, {loss, 5, 7})})[0];
+  };
+  EXPECT_EQ(factor(-2.5).logical(), (std::vector<double>{0, 1}));
+  for (const double loss : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    EXPECT_TRUE(std::isnan(factor(loss)[1])) << loss;
+}
+
 TEST(ReferenceGradientNorm, SumsInDoubleWhateverTheLayout) {
   for_every_variant([](const Variant& variant) {
     const Tensor g = Tensor::random(variant.first({3, 2, 2, 2}), 2);

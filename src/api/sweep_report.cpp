@@ -1,0 +1,90 @@
+// A sweep as JSON and as a table.
+#include <fmt/format.h>
+
+#include "api/sweep.h"
+
+namespace snug {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json plan_json(const Sweep& sweep, const MeasuredPlan& plan) {
+  return {{"planned_peak_bytes", plan.planned_peak_bytes.count()},
+          {"measured_peak_bytes", plan.measured_peak_bytes.count()},
+          {"peak_resident_bytes", plan.peak_resident_bytes.count()},
+          {"process_overhead_bytes", plan.process_overhead_bytes.count()},
+          {"microbatch", plan.microbatch},
+          {"checkpoint", plan.checkpoint},
+          {"predicted_step_seconds", or_null(plan.predicted_step_seconds)},
+          {"step_seconds", plan.step_seconds},
+          {"images_per_second", static_cast<double>(sweep.batch) / plan.step_seconds},
+          {"overhead", or_null(sweep.overhead(plan))},
+          {"prediction_error", or_null(Sweep::prediction_error(plan))}};
+}
+
+std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:+.1f}%", 100 * *share) : "-"; }
+
+std::string row(const Sweep& sweep, const std::string& budget, const MeasuredPlan& plan, const std::string& note) {
+  std::string line = fmt::format(
+      "{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8.1f} {:>8} {:>9} {:>8}  {}{}", budget, format_bytes(plan.planned_peak_bytes),
+      format_bytes(plan.measured_peak_bytes), format_bytes(plan.peak_resident_bytes), plan.microbatch,
+      static_cast<double>(sweep.batch) / plan.step_seconds, percent(sweep.overhead(plan)),
+      plan.predicted_step_seconds ? fmt::format("{:.1f}", static_cast<double>(sweep.batch) / *plan.predicted_step_seconds) : "-",
+      percent(Sweep::prediction_error(plan)), plan.checkpoint, note);
+  return line + "\n";
+}
+
+}  // namespace
+
+Json sweep_json(const Sweep& sweep) {
+  Json json{{"model", sweep.model},
+            {"batch", sweep.batch},
+            {"precision", sweep.precision},
+            {"device", sweep.device},
+            {"threads", sweep.threads},
+            {"data", sweep.data},
+            {"steps", sweep.steps},
+            {"costs", sweep.costs},
+            {"plain_peak_bytes", sweep.plain_peak_bytes.count()},
+            {"plain", sweep.plain ? plan_json(sweep, *sweep.plain) : Json(nullptr)}};
+  Json& points = json["points"] = Json::array();
+  for (const SweepPoint& point : sweep.points) {
+    Json entry{{"budget_bytes", point.budget_bytes.count()}};
+    entry.update(plan_json(sweep, sweep.plans[point.plan]));
+    entry["same_plan_as"] = or_null(point.same_as);
+    points.push_back(std::move(entry));
+  }
+  json["median_prediction_error"] = or_null(sweep.median_prediction_error());
+  json["frontier"] = sweep.frontier;
+  json["considered"] = sweep.considered;
+  return json;
+}
+
+std::string sweep_text(const Sweep& sweep) {
+  std::string out = fmt::format("{}, batch {}, {} on {}, {} thread{}; {}; {} timed step{} a point\n\n", sweep.model, sweep.batch,
+                                sweep.precision, sweep.device, sweep.threads, sweep.threads == 1 ? "" : "s",
+                                sweep.data == "random" ? "random images and labels" : "data " + sweep.data, sweep.steps,
+                                sweep.steps == 1 ? "" : "s");
+  out += fmt::format("{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8} {:>8} {:>9} {:>8}  {}\n", "budget", "planned", "measured",
+                     "resident", "micro", "images/s", "slower", "predicted", "error", "checkpoint");
+  if (sweep.plain) out += row(sweep, "plain", *sweep.plain, "");
+  for (const SweepPoint& point : sweep.points) {
+    out += row(sweep, format_bytes(point.budget_bytes), sweep.plans[point.plan],
+               point.same_as
+                   ? fmt::format(" (the plan of {}, not trained again)", format_bytes(sweep.points[*point.same_as].budget_bytes))
+                   : "");
+  }
+  if (!sweep.plain)
+    out += fmt::format("plain training takes {}, more than this machine has\n", format_bytes(sweep.plain_peak_bytes));
+  out += fmt::format("\npredicted from costs: {}; median error {}\n", sweep.costs,
+                     sweep.median_prediction_error() ? fmt::format("{:.1f}%", 100 * *sweep.median_prediction_error()) : "-");
+  return out;
+}
+
+}  // namespace snug

@@ -1,0 +1,11 @@
+// Which processor this is, and which libraries compute on it.
+#pragma once
+
+#include <string>
+
+namespace snug::backends::cpu {
+
+// "AMD EPYC 9R14, avx512_core_bf16, oneDNN 2.6.3": what measured times depend on.
+std::string machine();
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,77 @@
+#include "ops/sgd.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/simd.h"
+#include "backends/cpu/simd_loops.h"
+#include "ir/scalars.h"
+
+// sgd(w, g, scalars, m?, gradient_norm?), element by element in memory order: any layout will do, so long as all operands have
+// the same.
+
+namespace snug::backends::cpu {
+
+namespace {
+
+// A cache line of floats: threads that write neighbouring parts do not share one.
+constexpr std::int64_t kGrain = 16;
+
+std::optional<std::string> objection_to(const KernelQuery& query) {
+  const Type& weight = query.inputs[0];
+  if (weight.dtype != DType::f32 || weight.storage.kind != Storage::Kind::dense) return to_string(weight) + " is not dense f32";
+  for (std::size_t i = 1; i < ops::sgd_norm_input(query.attributes); ++i) {
+    if (i != 2 && query.inputs[i] != weight) return to_string(query.inputs[i]) + " lies otherwise than the weight";
+  }
+  return std::nullopt;
+}
+
+template <bool Clips>
+KernelMatch match(const KernelQuery& query) {
+  if (ops::sgd_clips(query.attributes, query.inputs.size()) != Clips)
+    return Refuse{Clips ? "this node does not clip" : "this node clips"};
+  if (auto reason = objection_to(query)) return Refuse{*reason};
+  return Accept{};
+}
+
+std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
+  const Attributes& attributes = arguments.attributes;
+  const bool has_momentum = ops::sgd_has_momentum(attributes);
+  const bool clips = ops::sgd_clips(attributes, arguments.inputs.size());
+  const simd::SgdRule rule{.learning_rate = 0,
+                           .momentum = static_cast<float>(attributes.real("momentum")),
+                           .weight_decay = static_cast<float>(attributes.real("weight_decay")),
+                           .gradient_scale = 1,
+                           .nesterov = attributes.integer("nesterov") != 0};
+  const simd::SgdArrays arrays{.weight = floats(arguments.inputs[0]),
+                               .gradient = floats(arguments.inputs[1]),
+                               .momentum = has_momentum ? floats(arguments.inputs[3]) : nullptr,
+                               .new_weight = floats(arguments.outputs[0]),
+                               .new_gradient = floats(arguments.outputs[1]),
+                               .new_momentum = has_momentum ? floats(arguments.outputs[2]) : nullptr};
+  const auto* norm = clips ? reinterpret_cast<const GradientNorm*>(arguments.inputs.back().data) : nullptr;
+  return make_bound([rule, arrays, norm, scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
+                     count = arguments.outputs[0].type.bytes().count() / 4, threads = arguments.threads] {
+    const double factor = norm == nullptr ? 1 : norm->factor;
+    if (scalars->skip_update != 0 || !std::isfinite(factor)) {
+      std::fill_n(arrays.new_gradient, count, 0.0F);
+      if (arrays.new_weight != arrays.weight) std::copy_n(arrays.weight, count, arrays.new_weight);
+      if (arrays.new_momentum != arrays.momentum) std::copy_n(arrays.momentum, count, arrays.new_momentum);
+      return;
+    }
+    simd::SgdRule now = rule;
+    now.learning_rate = static_cast<float>(scalars->learning_rate);
+    now.gradient_scale = static_cast<float>(factor / scalars->loss_scale);
+    // Small tensors are not worth waking a thread for.
+    const int parts = count < 4096 ? 1 : threads;
+    for_each_part(count, parts, kGrain, [&](int, Range part) { simd::sgd(now, arrays.from(part.begin), part.size()); });
+  });
+}
+
+}  // namespace
+
+constinit const KernelDef simd_sgd{.name = "simd_sgd", .op = "sgd", .match = match<false>, .bind = bind};
+constinit const KernelDef simd_clipped_sgd{.name = "simd_clipped_sgd", .op = "sgd", .match = match<true>, .bind = bind};
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,32 @@
+// The update of ops/sgd.cpp, by position: every operand lies in the same order. Outputs may lie in the bytes of any input, which
+// each thread has read before it writes. T: float or __half.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include "ir/scalars.h"
+
+namespace snug::backends::cuda::launch {
+
+template <typename T>
+struct SgdOperands {
+  const T* weight;
+  const T* gradient;
+  const T* momentum;  // nullptr: none
+  T* new_weight;
+  T* cleared_gradient;
+  T* new_momentum;
+  const Scalars* scalars;
+  const GradientNorm* norm;  // nullptr: the gradient counts as it is
+};
+struct SgdConstants {
+  float momentum, weight_decay;
+  bool nesterov;
+};
+template <typename T>
+void sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants constants, std::int64_t count);
+
+}  // namespace snug::backends::cuda::launch

@@ -1,0 +1,47 @@
+// Memory against throughput, measured.
+#include <cstdio>
+
+#include "api/sweep.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/recipe_flags.h"
+#include "report/page.h"
+#include "train/file_io.h"
+
+namespace snug::cli {
+
+namespace {
+
+// "6MB..24MB"
+std::pair<Bytes, Bytes> parse_range(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  if (dots == std::string::npos)
+    throw_user_error("--budgets takes the smallest and the largest, as in 6.7MB..24MB, not '{}'", text);
+  const Bytes smallest = parse_size("--budgets", text.substr(0, dots));
+  const Bytes largest = parse_size("--budgets", text.substr(dots + 2));
+  if (smallest > largest)
+    throw_user_error("--budgets {} begins with the larger one; write {}..{}", text, text.substr(dots + 2), text.substr(0, dots));
+  return {smallest, largest};
+}
+
+}  // namespace
+
+void run_sweep(const Flags& flags) {
+  examples_of(flags);  // the model and --batch are there
+  Flags recipe_flags = flags;
+  recipe_flags.steps.reset();  // of a point, not of a run
+  SweepRequest request{.recipe = recipe_of(recipe_flags), .random_data = !flags.data, .costs = flags.costs};
+  if (flags.budgets) request.between = parse_range(*flags.budgets);
+  if (flags.points) request.points = static_cast<std::size_t>(parse_count("--points", *flags.points, 1, 1000));
+  if (flags.steps) request.steps = static_cast<int>(parse_count("--steps", *flags.steps, 1, 1'000'000));
+  request.say = [](const std::string& line) { std::fputs((line + "\n").c_str(), stderr); };
+  const Sweep sweep = snug::run_sweep(request);
+  const nlohmann::ordered_json json = sweep_json(sweep);
+  if (flags.html) train::write_text_file(*flags.html, report::page(json));
+  if (flags.json) return write_out(json.dump() + "\n");
+  write_out(sweep_text(sweep));
+  if (flags.html) write_out(fmt::format("\n{}: the same as a page; open it in a browser\n", *flags.html));
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,57 @@
+#include "plan/allowance.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+
+namespace snug {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kRungs{"exact", "reassociated", "microbatch", "precision", "compressed", "sparse"};
+constexpr std::array<std::string_view, 3> kReached{"exact", "reassociated", "microbatch"};
+
+std::optional<Exactness> find_rung(std::string_view word) {
+  const auto* const found = std::find(kRungs.begin(), kRungs.end(), word);
+  if (found == kRungs.end()) return std::nullopt;
+  return static_cast<Exactness>(found - kRungs.begin());
+}
+
+}  // namespace
+
+std::string_view name_of(Exactness rung) { return kRungs[static_cast<std::size_t>(rung)]; }
+
+std::optional<std::string> objection_to_allowance(std::span<const std::string> rungs) {
+  if (rungs.empty()) return fmt::format("must name at least one of {}", fmt::join(kReached, ", "));
+  for (const std::string& word : rungs) {
+    const std::optional<Exactness> rung = find_rung(word);
+    if (!rung) return fmt::format("is '{}'; it can be {}", word.substr(0, 100), fmt::join(kReached, ", "));
+    if (*rung > Exactness::microbatch) {
+      return fmt::format("'{}' is not available yet: no plan goes that far by itself; use {}", word, fmt::join(kReached, ", "));
+    }
+  }
+  return std::nullopt;
+}
+
+Allowance parse_allowance(std::span<const std::string> rungs) {
+  if (const auto objection = objection_to_allowance(rungs)) throw_user_error("allow {}", *objection);
+  Allowance allowance = Allowance::exact_only();
+  for (const std::string& word : rungs) allowance.add(find_rung(word).value());
+  return allowance;
+}
+
+Allowance parse_allowance(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    words.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parse_allowance(words);
+}
+
+}  // namespace snug

@@ -1,0 +1,45 @@
+// How far down the ladder of exactness a plan may go.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "passes/pass.h"
+
+namespace snug {
+
+std::string_view name_of(Exactness rung);
+
+// A set of rungs; `exact` is always among them.
+class Allowance {
+ public:
+  // What is allowed unless the user says otherwise: exact, reassociated, microbatch.
+  Allowance() = default;
+  static Allowance exact_only() { return Allowance(0); }
+
+  bool has(Exactness rung) const { return rung == Exactness::exact || (bits_ & bit(rung)) != 0; }
+  Allowance& add(Exactness rung) {
+    if (rung != Exactness::exact) bits_ |= bit(rung);
+    return *this;
+  }
+
+  friend bool operator==(const Allowance&, const Allowance&) = default;
+
+ private:
+  explicit Allowance(unsigned bits) : bits_(bits) {}
+  static constexpr unsigned bit(Exactness rung) { return 1U << static_cast<unsigned>(rung); }
+
+  unsigned bits_ = bit(Exactness::reassociated) | bit(Exactness::microbatch);
+};
+
+// What is wrong with such a list, as the end of a sentence that begins with "allow": a word that is no rung, none at all, or a
+// rung on which no method stands yet.
+std::optional<std::string> objection_to_allowance(std::span<const std::string> rungs);
+// The rungs named, and no others. UserError with that sentence.
+Allowance parse_allowance(std::span<const std::string> rungs);
+// The same from one text with commas, as in "exact,reassociated".
+Allowance parse_allowance(std::string_view text);
+
+}  // namespace snug

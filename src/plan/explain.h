@@ -1,0 +1,22 @@
+// Why a plan is as large and as slow as it is: its methods one after the other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/frontier.h"
+
+namespace snug {
+
+// The plan so far: each step adds one method to the one before, the last is the chosen plan.
+struct MethodStep {
+  std::string method;  // "everything at once", "microbatches of 25", "checkpoint sqrt", ...
+  Bytes planned_peak_bytes;
+  double seconds = 0;  // of a training step
+};
+
+// From the plan that nothing was done to, in the order in which methods matter: microbatches, checkpointing, less workspace. Only
+// those that the point has.
+std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& point, const Backend& backend);
+
+}  // namespace snug

@@ -1,0 +1,69 @@
+// The frontier: of all plans that the solver tries, those that no other beats in both bytes and time. It does not depend on the
+// budget, so a smaller budget never gets a larger plan, and the smallest that is possible is known to the byte.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/kernel.h"
+#include "plan/allowance.h"
+#include "plan/compile.h"
+
+namespace snug {
+
+struct FitRequest {
+  std::function<Graph(std::int64_t microbatch)> model;
+  CompileOptions options;                             // with `batch` set, and without `checkpoint`: that is said below
+  std::optional<Bytes> budget = {};                   // nothing: whatever the whole batch takes
+  std::optional<std::int64_t> microbatch = {};        // when given, obeyed
+  std::optional<CheckpointStrategy> checkpoint = {};  // when given, obeyed
+  // Networks with batch norm are not split below this: their statistics are of a microbatch.
+  std::int64_t min_microbatch = 10;
+  // What the model was built to take its statistics over; 0: the microbatch. Above 0 a microbatch is the batch or a multiple of
+  // this, and `min_microbatch` has no say: how the batch is split no longer changes the statistics.
+  std::int64_t statistics_group = 0;
+  Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
+};
+
+// UserError about a batch, microbatch or statistics group that is not possible.
+void check_request(const FitRequest& request);
+
+// A plan's description, from which compile_point() makes the plan again, byte for byte.
+struct FrontierPoint {
+  Bytes planned_peak_bytes;  // the arena: placed, not estimated
+  double seconds = 0;        // of a step, by FitRequest.options.costs
+  std::int64_t microbatch = 0;
+  CheckpointStrategy checkpoint = {};
+  std::optional<Bytes> workspace_limit = {};
+  bool fuses_update = false;  // gradients die in backward (passes/fuse_update.h)
+};
+
+struct Frontier {
+  std::vector<FrontierPoint> points;      // bytes ascending, seconds strictly descending
+  std::vector<FrontierPoint> considered;  // every program that was compared; not placed: the bytes are what liveness demands
+};
+
+// Deterministic, and limited by counts, never by the clock. Not empty: one plan there always is. UserError about a request that
+// contradicts itself.
+Frontier find_frontier(const FitRequest& request, const Backend& backend);
+
+// The fastest point of the frontier that fits the budget, or the smallest when none does, with its plan. The same as looking it
+// up in find_frontier(), but smaller and slower plans than the answer are not placed.
+struct PlacedPoint {
+  FrontierPoint point;
+  Plan plan;
+};
+PlacedPoint find_fastest_within(const FitRequest& request, const Backend& backend);
+
+Plan compile_point(const FitRequest& request, const FrontierPoint& point, const Backend& backend);
+
+// Whether it fills a limit that was not said: the budget decides.
+bool leaves_limit_open(const CheckpointStrategy& strategy);
+
+// Whether statistics are those of a microbatch, so that splitting changes more than the order of sums.
+bool depends_on_microbatch(const FitRequest& request);
+
+}  // namespace snug

@@ -1,0 +1,112 @@
+// A few steps of training on random images, and every bit that they leave: what exact methods must not change.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "backends/cpu/cpu.h"
+#include "base/philox.h"
+#include "frontend/graph_builder.h"
+#include "frontend/zoo.h"
+#include "plan/compile.h"
+#include "train/session.h"
+
+namespace snug::testing {
+
+struct TrainedModel {
+  std::string name = "wrn-10-1";
+  std::int64_t microbatch = 4;
+  std::int64_t batch = 6;  // the second microbatch is short
+  std::int64_t image_size = 32;
+  std::uint64_t steps = 4;
+  int threads = 2;
+};
+
+struct TrainedBits {
+  std::vector<double> losses;
+  std::vector<std::byte> states;  // parameters, momenta, running statistics
+  Bytes planned;
+  Bytes transient;  // what the planned bytes are above the persistent ones
+  Bytes measured;   // when asked for
+};
+
+// Dropout, augmented images, unfused ReLUs with and without batch norm, a maximum's argmax, group norm, a bias.
+inline Graph dropout_network(std::int64_t microbatch) {
+  frontend::GraphBuilder b("dropout-network", microbatch);
+  ValueId x = b.images({.channels = 3, .height = 16, .width = 16, .crop_padding = 2});
+  x = b.relu("relu1", b.batch_norm("bn1", b.conv2d("conv1", x, {.out_channels = 16, .padding = 1})));
+  x = b.dropout("dropout1", b.relu("relu2", b.conv2d("conv2", x, {.out_channels = 16, .padding = 1, .bias = true})), 0.3);
+  x = b.max_pool("pool", x);
+  x = b.relu("relu3", b.group_norm("gn3", b.conv2d("conv3", x, {.out_channels = 16, .padding = 1}), 4));
+  x = b.dropout("dropout2", x, 0.2);
+  x = b.relu("relu4", b.conv2d("conv4", x, {.out_channels = 32, .padding = 1}));
+  x = b.relu("relu5", b.linear("fc1", b.flatten("flatten", x), 24));
+  b.softmax_cross_entropy(b.linear("fc2", b.dropout("dropout3", x, 0.5), 10));
+  return std::move(b).finish();
+}
+
+inline Graph build(const TrainedModel& model) {
+  if (model.name == "dropout-network") return dropout_network(model.microbatch);
+  return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size});
+}
+
+// How the steps are compiled; what they compute does not depend on it.
+struct TrainedHow {
+  std::string_view checkpoint = "none";
+  std::vector<std::string> without = {};  // passes turned off
+  Bytes red_zone = {};
+  bool measured = false;
+};
+
+inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}) {
+  const Backend backend = backends::cpu_backend(model.threads);
+  train::Session session(compile(build(model), backend,
+                                 {.batch = model.batch,
+                                  .checkpoint = parse_checkpoint_strategy(how.checkpoint),
+                                  .passes = {.disabled = how.without},
+                                  .red_zone = how.red_zone}),
+                         backend, 5);
+  session.set_learning_rate(0.05);
+  const Plan& plan = session.plan();
+  const Program& program = plan.program;
+  const auto bytes =
+      static_cast<std::size_t>(program.state(program.find_state("images")).type.bytes().count() / model.microbatch);
+  TrainedBits bits;
+  if (how.measured) session.executor().start_measuring();
+  for (std::uint64_t step = 0; step < model.steps; ++step) {
+    std::vector<std::byte> images;
+    std::vector<std::int32_t> labels;
+    const std::size_t count = bytes * static_cast<std::size_t>(model.batch);
+    for (std::size_t i = 0; i < count; ++i) images.push_back(static_cast<std::byte>(philox(3, i, step).word[0]));
+    for (std::int32_t i = 0; i < model.batch; ++i) labels.push_back((i * 7 + static_cast<std::int32_t>(step)) % 10);
+    bits.losses.push_back(session.train_step({images, labels}).loss);
+  }
+  for (std::size_t i = 0; i < program.states.size(); ++i) {
+    if (program.states[i].role == Role::input || program.states[i].role == Role::scalar) continue;
+    const std::size_t before = bits.states.size();
+    bits.states.resize(before + session.logical_bytes(StateId(i)));
+    session.read_logical(StateId(i), std::span(bits.states).subspan(before));
+  }
+  bits.planned = plan.planned_peak_bytes;
+  bits.transient = plan.planned_peak_bytes - plan.persistent_bytes;
+  if (how.measured) bits.measured = session.executor().measured_peak_bytes();
+  return bits;
+}
+
+inline void expect_same_bits(const TrainedBits& bits, const TrainedBits& plain) {
+  ASSERT_EQ(bits.losses.size(), plain.losses.size());
+  EXPECT_EQ(std::memcmp(bits.losses.data(), plain.losses.data(), plain.losses.size() * sizeof(double)), 0);
+  EXPECT_TRUE(bits.states == plain.states);
+}
+
+// A test's name may have letters, digits and underscores alone.
+inline std::string test_name(std::string text) {
+  for (char& c : text) c = c == '*' ? 's' : std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return text;
+}
+
+}  // namespace snug::testing
