@@ -8,19 +8,22 @@
 
 namespace snug::report {
 
-// {"classes": [...], "phases": [...], "ops": [...], "words": [...], "layers": {"prefix": [...], "rest": [...]},
-//  "persistent_bytes": N,
-//  "states": {"prefix": [...], "rest": [...], "layer": [...], "class": [...], "bytes": [...], "offset": [...]},
+// {"classes": [...], "phases": [...], "ops": [...], "words": [...], "sizes": [...], "places": [...],
+//  "layers": {"prefix": [...], "rest": [...]}, "persistent_bytes": N,
+//  "states": {"prefix": [...], "rest": [...], "layer": [...], "class": [...], "size": [...], "place": [...]},
 //  "sections": [{"section": "micro", "runs": 10, "placed_by": "...",
 //                "nodes": {"op": [...], "layer": [...], "phase": [...]},
-//                "values": {"prefix": [...], "rest": [...], "class": [...], "bytes": [...], "offset": [...],
-//                           "begin": [...], "end": [...]}}]}
-// The sections are those of a step and of evaluation, and the one with the fullest moment; `runs` is how often a step runs one. A
-// value holds `bytes`, those of the largest value that lies at its place in turn, while the nodes from `begin` up to but not
-// including `end` run; `begin` is the node that makes it. Where values follow each other in the same bytes, the next begins where
-// the one before ends; so the bytes alive while a node runs, in all and by class, are the sum over the states and the values
-// around it. Names are long and alike: one is the first `prefix` characters of the name before it, and the word that `rest` gives
-// by index. Ops, layers, classes and phases, too, are given by index.
+//                "values": {"prefix": [...], "rest": [...], "class": [...], "size": [...], "place": [...],
+//                           "later": [...], "lives": [...]}}]}
+// The sections are those of a step and of evaluation, and the one with the fullest moment; `runs` is how often a step runs one.
+//
+// Values stand in the order in which they begin: one begins `later` nodes after the one before it, the first after node 0, with
+// the node that makes it, and stays while `lives` nodes run. It lies at the address `place` and holds `size` bytes: those of the
+// largest value that lies there in turn. Where values follow each other in the same bytes, the next begins where the one before
+// ends; so the bytes alive while a node runs, in all and by class, are the sum over the states and the values around it.
+//
+// Everything that comes again is given by index: ops, layers, classes, phases, sizes, and places, the offsets in the arena. Names
+// are long and alike: one is the first `prefix` characters of the name before it, and the word that `rest` gives.
 nlohmann::ordered_json timeline_json(const Plan& plan);
 
 }  // namespace snug::report

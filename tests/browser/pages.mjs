@@ -27,6 +27,21 @@ export function dataOf(page) {
   return JSON.parse(readFileSync(page, 'utf8').match(kData)[2]);
 }
 
+// A timeline's columns with bytes, offsets, and where a life begins and ends, beside what the page has; see src/report/timeline.h.
+export function writtenOut(timeline) {
+  const bytesOf = (columns) => ({
+    ...columns, bytes: columns.size.map((i) => timeline.sizes[i]), offset: columns.place.map((i) => timeline.places[i]),
+  });
+  const sections = timeline.sections.map((section) => {
+    const values = bytesOf(section.values);
+    let at = 0;
+    values.begin = values.later.map((later) => (at += later));
+    values.end = values.lives.map((lives, i) => values.begin[i] + lives);
+    return {...section, values};
+  });
+  return {...timeline, states: bytesOf(timeline.states), sections};
+}
+
 // The page `from` around other data, which is written as the command writes it.
 export function withData(from, to, data) {
   const text = JSON.stringify(data).replaceAll('<', '\\u003c');

@@ -6,7 +6,7 @@ import {join} from 'node:path';
 import {after, before, test} from 'node:test';
 
 import {Browser} from './browser.mjs';
-import {aliveAt, dataOf, makeFolder, namesOf, snug, withData} from './pages.mjs';
+import {aliveAt, dataOf, makeFolder, namesOf, snug, withData, writtenOut} from './pages.mjs';
 
 const folder = makeFolder();
 let browser;
@@ -48,7 +48,7 @@ const details = (page) => page.evaluate(() => {
 
 const inBytes = (count) => `${count.toLocaleString('en-US')} bytes`;
 
-// What the details show must be what the timeline, added up here, and the command's moments say.
+// What the details show must be what the timeline, written out and added up here, and the command's moments say.
 async function checkDetails(page, timeline, moments) {
   const shown = await details(page);
   const alive = aliveAt(timeline, shown.section, shown.node);
@@ -112,7 +112,7 @@ Object.entries(models).forEach(([name, words], number) => {
         }
       }
       // It begins at the fullest moment.
-      const first = await checkDetails(page, data.timeline, moments);
+      const first = await checkDetails(page, writtenOut(data.timeline), moments);
       assert.deepEqual([first.section, first.node], [data.peak.section, data.peak.node]);
 
       const seen = new Set();
@@ -120,7 +120,7 @@ Object.entries(models).forEach(([name, words], number) => {
         const box = await page.boxOf(chart);
         for (const share of [0.12, 0.3, 0.45, 0.6, 0.75, 0.93]) {
           await page.move(box.left + share * box.width, box.top + box.height / 2);
-          const shown = await checkDetails(page, data.timeline, moments);
+          const shown = await checkDetails(page, writtenOut(data.timeline), moments);
           seen.add(`${shown.section} ${shown.node}`);
         }
       }
@@ -152,7 +152,7 @@ test('keys move the cursor, and a screen reader is told', async () => {
       await page.press('ArrowRight');
       await page.press('ArrowRight');
       await page.press('ArrowLeft');
-      const shown = await checkDetails(page, data.timeline, []);
+      const shown = await checkDetails(page, writtenOut(data.timeline), []);
       assert.equal(shown.node, 1);
       await page.until((text) => document.querySelector('#announcer').textContent.startsWith('node 1, ' + text), shown.title);
       await page.press('End');
@@ -172,7 +172,7 @@ test('keys move the cursor, and a screen reader is told', async () => {
     // In the arena up and down go from value to value, by address.
     await page.evaluate(() => document.querySelector('#arena-chart').focus());
     await page.press('ArrowUp');
-    const lowest = aliveAt(data.timeline, data.peak.section, data.peak.node).sort((a, b) => a.offset - b.offset);
+    const lowest = aliveAt(writtenOut(data.timeline), data.peak.section, data.peak.node).sort((a, b) => a.offset - b.offset);
     assert.equal(await page.evaluate(() => document.querySelector('#selected').dataset.name), lowest[0].name);
     await page.press('ArrowUp');
     assert.equal(await page.evaluate(() => document.querySelector('#selected').dataset.name), lowest[1].name);
@@ -181,7 +181,8 @@ test('keys move the cursor, and a screen reader is told', async () => {
 
 test('a value is found by its name, and a tile by pointing at it', async () => {
   const file = join(folder, 'model1.html');
-  const {timeline, planned_peak_bytes: planned} = dataOf(file);
+  const data = dataOf(file);
+  const [timeline, planned] = [writtenOut(data.timeline), data.planned_peak_bytes];
   const micro = timeline.sections.find((section) => section.section === 'micro');
   const names = namesOf(timeline, micro.values);
   await onPage(file, async (page) => {
@@ -203,6 +204,14 @@ test('a value is found by its name, and a tile by pointing at it', async () => {
     assert.equal(await page.evaluate(() => document.querySelector('#search-count').textContent), '0 found');
     await page.press('Escape');
 
+    // Under the pointer its name stands below the map, and goes with it.
+    const map = await page.boxOf('#arena-chart');
+    const reading = () => page.evaluate(() => document.querySelector('#selected').dataset.name ?? null);
+    await page.move(map.left + map.width / 2, map.top + map.height - 40);
+    assert.ok(namesOf(timeline, timeline.states).includes(await reading()));
+    await page.move(map.left + map.width / 2, map.top - 60);
+    assert.equal(await reading(), null);
+
     // Click through the map: the tile under the pointer is the value at that address, at the node that the details name.
     const box = await page.boxOf('#arena-chart');
     const [left, right, top, bottom] = [74, box.width - 12, 10, box.height - 34]; // the axes' margins
@@ -212,7 +221,7 @@ test('a value is found by its name, and a tile by pointing at it', async () => {
       const address = (1 - y) * planned;
       const {section, node} = await details(page);
       const tiles = aliveAt(timeline, section, node).filter((entry) => entry.offset <= address && address < entry.offset + entry.bytes);
-      const name = await page.evaluate(() => (document.querySelector('#selected').hidden ? null : document.querySelector('#selected').dataset.name));
+      const name = await page.evaluate(() => document.querySelector('#selected').dataset.name ?? null);
       if (tiles.length > 0) {
         assert.equal(name, tiles[0].name);
         ++hits;
@@ -224,7 +233,7 @@ test('a value is found by its name, and a tile by pointing at it', async () => {
 
 test('dragging zooms, a double click or 0 shows all again, evaluation can be looked at', async () => {
   const file = join(folder, 'model1.html');
-  const {timeline} = dataOf(file);
+  const timeline = writtenOut(dataOf(file).timeline);
   await onPage(file, async (page) => {
     const box = await page.boxOf('#memory-chart');
     const y = box.top + box.height / 2;
@@ -278,6 +287,40 @@ test('a run: its training is drawn from its metrics', async () => {
   });
 });
 
+test('whatever is in the metrics is drawn: loss scale, skipped steps, nonzeros of every layer', async () => {
+  const run = join(folder, 'run');
+  const metrics = join(folder, 'sparse.jsonl');
+  const lines = [1, 2, 3].map((step) => ({step, loss: 3 - step / 2, loss_scale: 2 ** (8 + step), skipped_steps: step - 1,
+                                          nonzeros: Object.fromEntries(Array.from({length: 12}, (_, i) => [`conv${i}`, 100 * i + step]))}));
+  const original = readFileSync(join(run, 'metrics.jsonl'));
+  writeFileSync(join(run, 'metrics.jsonl'), lines.map((line) => JSON.stringify(line) + '\n').join(''));
+  snug('report', run, '--html', metrics + '.html');
+  writeFileSync(join(run, 'metrics.jsonl'), original);
+  await onPage(metrics + '.html', async (page) => {
+    const titles = await page.evaluate(() => [...document.querySelectorAll('#training h3')].map((title) => title.textContent));
+    assert.deepEqual(titles, ['Loss', 'Loss scale', 'Skipped steps', 'Nonzero weights by layer']);
+    const last = (title) => page.evaluate((wanted) => {
+      const panel = [...document.querySelectorAll('#training .panel')].find((each) => each.querySelector('h3').textContent === wanted);
+      panel.querySelector('.chart').focus();
+      return panel.querySelector('.reading').textContent;
+    }, title);
+    assert.equal(await last('Loss scale'), 'step 3: loss scale 2,048');
+    assert.equal(await last('Nonzero weights by layer'), 'step 3: conv11 1,103');
+    await page.press('Home');
+    assert.equal(await last('Nonzero weights by layer'), 'step 1: conv0 1');
+  });
+});
+
+test('where a plan cannot be explained, the page says why', async () => {
+  const data = dataOf(join(folder, 'model0.html'));
+  for (const key of ['methods', 'frontier', 'considered']) delete data[key];
+  data.not_explained = 'there is no GPU here';
+  await onPage(withData(join(folder, 'model0.html'), join(folder, 'not_explained.html'), data), async (page) => {
+    assert.ok((await page.evaluate(() => document.querySelector('#ladder').innerText)).includes('there is no GPU here'));
+    assert.ok(await page.evaluate(() => document.querySelector('#frontier').hidden));
+  });
+});
+
 test('a budget is marked on the frontier', async () => {
   await onPage(join(folder, 'model1.html'), async (page) => {
     assert.ok(await pixelsOf(page, '#frontier-chart', 'budget') > 10);
@@ -294,7 +337,7 @@ test('a sweep is drawn from what it measured', async () => {
     assert.deepEqual(sections, ['frontier']);
     for (const colour of ['gaps', 'model', 'activation']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
     const rows = await page.evaluate(() => [...document.querySelectorAll('#sweep-table tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
-    assert.deepEqual(rows.map((row) => row[5]), [data.plain, ...data.points].map((point) => point.images_per_second.toFixed(1)));
+    assert.deepEqual(rows.map((row) => row[1]), [data.plain, ...data.points].map((point) => point.images_per_second.toFixed(1)));
     // Every measured plan is found by the keys, with its bytes and its time.
     await page.evaluate(() => document.querySelector('#frontier-chart').focus());
     await page.press('Home');
@@ -373,7 +416,7 @@ test('a program of 20,000 nodes opens, and moving over it stays quick', async (c
   snug('plan', 'preresnet-1001', '--batch', '100', '--checkpoint', 'log', '--threads', '2', '--html', file);
   const {size} = statSync(file);
   assert.ok(size < 2e6, `the page has ${size} bytes`);
-  const {timeline} = dataOf(file);
+  const timeline = writtenOut(dataOf(file).timeline);
   await onPage(file, async (page) => {
     const nodes = timeline.sections.filter((section) => section.runs > 0).reduce((sum, section) => sum + section.nodes.op.length, 0);
     const ready = Number(await page.evaluate(() => document.documentElement.dataset.ready));

@@ -23,6 +23,35 @@ std::vector<std::string> names_of(const Json& timeline, const Json& columns) {
   return names;
 }
 
+// The timeline with bytes and offsets instead of indices, and where lives begin and end.
+Json written_out(Json timeline) {
+  const auto looked_up = [](const Json& indices, const Json& list) {
+    Json result = Json::array();
+    for (const Json& index : indices) result.push_back(list.at(index.get<std::size_t>()));
+    return result;
+  };
+  const auto write = [&](Json& columns) {
+    columns["bytes"] = looked_up(Json(columns.at("size")), timeline.at("sizes"));
+    columns["offset"] = looked_up(Json(columns.at("place")), timeline.at("places"));
+  };
+  write(timeline["states"]);
+  for (Json& section : timeline["sections"]) {
+    Json& values = section["values"];
+    write(values);
+    Json begin = Json::array();
+    Json end = Json::array();
+    int at = 0;
+    for (std::size_t i = 0; i < values.at("later").size(); ++i) {
+      at += values.at("later").at(i).get<int>();
+      begin.push_back(at);
+      end.push_back(at + values.at("lives").at(i).get<int>());
+    }
+    values["begin"] = std::move(begin);
+    values["end"] = std::move(end);
+  }
+  return timeline;
+}
+
 std::size_t index_in(const std::vector<std::string>& list, std::string_view name) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list.at(i) == name) return i;
@@ -58,7 +87,7 @@ TEST(Timeline, EveryNodeHasItsOpLayerAndPhase) {
 
 TEST(Timeline, StatesLieWhereThePlanPutsThem) {
   const Plan plan = tiny_plan();
-  const Json timeline = timeline_json(plan);
+  const Json timeline = written_out(timeline_json(plan));
   const Json& states = timeline.at("states");
   const std::size_t weight = index_in(names_of(timeline, states), "head.fc.weight");
   EXPECT_EQ(states.at("bytes").at(weight), 256);
@@ -72,7 +101,7 @@ TEST(Timeline, StatesLieWhereThePlanPutsThem) {
 }
 
 TEST(Timeline, AValueThatTakesAnothersBytesBeginsWhereThatOneEnds) {
-  const Json timeline = timeline_json(tiny_plan());
+  const Json timeline = written_out(timeline_json(tiny_plan()));
   const Json& values = section_of(timeline, "micro").at("values");
   const std::size_t fc = index_in(names_of(timeline, values), "body.one.fc");
   const std::size_t relu = index_in(names_of(timeline, values), "body.one.relu");
@@ -118,7 +147,7 @@ TEST(Timeline, NamesThatDifferAfterALetterOfSeveralBytesShareNoPartOfIt) {
 // The page adds up what is alive; it must come to what the moments say.
 TEST(Timeline, StatesAndValuesAddUpToTheBytesAliveByClass) {
   const Plan plan = tiny_plan();
-  const Json timeline = timeline_json(plan);
+  const Json timeline = written_out(timeline_json(plan));
   for (const SectionMoments& moments : moments_of_step(plan)) {
     const Json& values = section_of(timeline, name_of(plan.program.sections[moments.section].kind)).at("values");
     for (std::size_t node = 0; node < moments.alive.size(); ++node) {

@@ -12,7 +12,12 @@ class ArenaChart {
       onPick: (point) => view.choose(this.under(point)),
       onKey: (key) => this.key(key),
     });
-    view.onChange((what) => this.describe(what));
+    this.hovered = null; // the value under the pointer
+    this.surface.host.addEventListener('pointerleave', () => this.hover(null));
+    view.onChange((what) => {
+      if (what === 'span') this.hovered = null;
+      this.describe(what);
+    });
   }
 
   get lowest() {
@@ -41,9 +46,13 @@ class ArenaChart {
     return span.at(cursor, address) ?? span.at(this.view.nodeAt(this.surface, point.x), address);
   }
 
-  point(point) {
-    const index = this.under(point);
-    this.surface.host.title = index === null ? '' : this.view.span.valueOf(index).name;
+  point(point) { this.hover(this.under(point)); }
+
+  hover(index) {
+    if (index === this.hovered) return;
+    this.hovered = index;
+    this.describe('hovered');
+    this.surface.redrawOver();
   }
 
   // Up and down go through what is alive, by address.
@@ -65,10 +74,14 @@ class ArenaChart {
   describe(what) {
     const {view} = this;
     const line = byId('selected');
-    line.hidden = view.chosen === null;
-    if (view.chosen === null) return;
-    const value = view.span.valueOf(view.chosen);
-    const life = view.chosen < 0 ? 'stays from step to step'
+    const index = view.chosen ?? this.hovered;
+    if (index === null) {
+      line.textContent = 'Point at a tile to see what it is; a click keeps it, and shows the others faintly.';
+      delete line.dataset.name;
+      return;
+    }
+    const value = view.span.valueOf(index);
+    const life = index < 0 ? 'stays from step to step'
       : `alive in ${formatLife(value)}, made by ${view.span.describeNode(value.begin)}`;
     const text = `${value.name}: ${formatBytes(value.bytes)} of ${value.className} at address ${formatCount(value.offset)}, ${life}`;
     line.replaceChildren(swatch(value.className), ' ' + text);
@@ -175,6 +188,7 @@ class ArenaChart {
   drawOver(context, surface) {
     const {view} = this;
     view.drawDrag(context, surface);
+    if (view.chosen === null && this.hovered !== null) clipped(context, surface, () => this.outline(context, this.tile(surface, this.hovered)));
     const marked = view.chosen !== null ? [view.chosen] : view.matches ? view.matches : [];
     if (marked.length > 0) {
       context.fillStyle = colourOf('card');
@@ -192,7 +206,10 @@ class ArenaChart {
     if (!tile.shown) return;
     context.fillStyle = colourOf(tile.value.className);
     context.fillRect(tile.left, tile.top, Math.max(3, tile.width), Math.max(2, tile.height)); // short lives are seen, too
-    if (index !== this.view.chosen) return;
+    if (index === this.view.chosen) this.outline(context, tile);
+  }
+
+  outline(context, tile) {
     context.strokeStyle = colourOf('cursor');
     context.lineWidth = 2;
     context.strokeRect(tile.left + 1, tile.top + 1, Math.max(1, tile.width - 2), Math.max(1, tile.height - 2));

@@ -1,6 +1,7 @@
 // A chart's drawing surface: the picture below, and above it what moves with the pointer, so that moving redraws only that.
 
 const kMargin = {left: 74, right: 12, top: 10, bottom: 34};
+const kNarrow = 480; // of a chart, in pixels: less room is left for the labels of the axis
 
 function colourOf(name) {
   if (name.includes('(')) return name; // a colour itself, such as hsl(...)
@@ -24,7 +25,7 @@ class Surface {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
   }
 
-  get left() { return this.margin.left; }
+  get left() { return this.host.clientWidth < kNarrow ? Math.min(this.margin.left, 58) : this.margin.left; }
   get top() { return this.margin.top; }
   get right() { return this.host.clientWidth - this.margin.right; }
   get bottom() { return this.host.clientHeight - this.margin.bottom; }

@@ -40,6 +40,11 @@ function formatPercent(share) {
   return (100 * share).toFixed(share < 0.1 || (share > 0.99 && share < 1) ? 1 : 0) + '%';
 }
 
+// "+12.5%"
+function formatChange(share) {
+  return `${share < 0 ? '−' : '+'}${(100 * Math.abs(share)).toFixed(1)}%`;
+}
+
 // The nodes while which a value is alive.
 function formatLife({begin, end}) {
   return end - begin <= 1 ? `node ${formatCount(begin)}` : `nodes ${formatCount(begin)} to ${formatCount(end - 1)}`;

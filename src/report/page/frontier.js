@@ -10,13 +10,16 @@ function describePoint(point) {
   return parts.join(', ');
 }
 
-// 1, 2 and 5 times powers of ten: the axis of bytes is logarithmic.
+// Round numbers for an axis of bytes that is logarithmic: closer together where it spans less.
 function roundBytesBetween(low, high) {
-  const ticks = [];
-  for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
-    for (const factor of [1, 2, 5]) if (factor * power >= low && factor * power <= high) ticks.push(factor * power);
+  for (const factors of [[1, 2, 5], [1, 1.5, 2, 3, 5, 7]]) {
+    const ticks = [];
+    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
+      for (const factor of factors) if (factor * power >= low && factor * power <= high) ticks.push(factor * power);
+    }
+    if (ticks.length >= 5) return ticks;
   }
-  return ticks.length >= 2 ? ticks : ticksBetween(low, high, 4);
+  return ticksBetween(low, high, 5);
 }
 
 // What a sweep trained, each plan once; several budgets may have led to it.
@@ -41,10 +44,10 @@ function frontierLines(report) {
   const chosen = (point) => point.seconds;
   return [
     {name: 'considered', colour: 'gaps', points: report.considered || [], seconds: chosen, dots: 2, joined: false, background: true,
-     text: 'considered, before placement'},
-    {name: 'best', colour: 'model', points: frontier, seconds: chosen, dots: 3, text: 'not beaten in both; time estimated'},
+     text: 'considered'},
+    {name: 'best', colour: 'model', points: frontier, seconds: chosen, dots: 3, text: 'best for its bytes'},
     {name: 'predicted', colour: 'workspace', points: predicted, seconds: (point) => point.predicted_step_seconds, dots: 3, text: 'predicted'},
-    {name: 'measured', colour: 'activation', points: trained, seconds: (point) => point.step_seconds, dots: 5, joined: false, text: 'measured'},
+    {name: 'measured', colour: 'activation', points: trained, seconds: (point) => point.step_seconds, dots: 4.5, text: 'measured'},
     {name: 'this plan', colour: 'own', points: ownPlan(report), seconds: chosen, dots: 7, joined: false, text: 'this plan'},
   ].filter((line) => line.points.length > 0).map((line) => {
     const points = [...line.points].sort((a, b) => a.bytes - b.bytes);
@@ -53,15 +56,15 @@ function frontierLines(report) {
 }
 
 function showSweepTable(report) {
-  const numbers = ['Budget', 'Planned', 'Measured', 'Resident', 'Microbatch', 'Images a second', 'Slower than plain', 'Prediction off by'];
+  const numbers = ['Budget', 'Images a second', 'Slower than plain', 'Planned', 'Measured', 'Resident', 'Microbatch', 'Prediction off by'];
   const head = element('tr', {}, ...numbers.map((text) => element('th', {class: 'number', scope: 'col'}, text)),
                        element('th', {scope: 'col'}, 'Recomputed'));
-  const percent = (share) => (share === null || share === undefined ? '' : `${share >= 0 ? '+' : ''}${(100 * share).toFixed(1)}%`);
+  const percent = (share) => (share === null || share === undefined ? '' : formatChange(share));
   const rows = (report.plain ? [{...report.plain, title: 'plain'}] : []).concat(report.points).map((point) => {
     const cells = [
-      point.title || formatBytes(point.budget_bytes), formatBytes(point.planned_peak_bytes), formatBytes(point.measured_peak_bytes),
-      formatBytes(point.peak_resident_bytes), formatCount(point.microbatch), point.images_per_second.toFixed(1), percent(point.overhead),
-      percent(point.prediction_error),
+      point.title || formatBytes(point.budget_bytes), point.images_per_second.toFixed(1), percent(point.overhead),
+      formatBytes(point.planned_peak_bytes), formatBytes(point.measured_peak_bytes), formatBytes(point.peak_resident_bytes),
+      formatCount(point.microbatch), percent(point.prediction_error),
     ];
     return element('tr', {}, ...cells.map((text) => element('td', {class: 'number'}, text)),
                    element('td', {}, point.checkpoint === 'none' ? 'nothing' : formatStrategy(point.checkpoint)));
@@ -73,7 +76,7 @@ function frontierNote(report) {
   const notes = ['Further left is less memory, further down is less time.'];
   if (report.considered) {
     notes.push(`The solver compared ${formatCount(report.considered.length)} plans and kept the ${formatCount(report.frontier.length)} that ` +
-               'no other beats in both; a budget gets the fastest of them that fits.');
+               'no other beats in both, by estimated time; a budget gets the fastest of them that fits.');
   }
   if (report.points) {
     notes.push(`Each plan was trained for ${report.steps} timed step${report.steps === 1 ? '' : 's'}, in a process of its own.`);
@@ -89,6 +92,8 @@ function showFrontier(report) {
   legend(byId('frontier-legend'), [...lines.map((line) => [line.colour, line.text, 'dot']),
                                    ...(rules.length > 0 ? [['budget', 'budget', 'rule']] : [])]);
   byId('frontier-note').textContent = frontierNote(report);
+  const fastest = Math.min(...(report.frontier || []).map((point) => point.seconds));
+  const beside = (seconds) => (Number.isFinite(fastest) && seconds > fastest ? `, ${formatChange(seconds / fastest - 1)} beside the fastest` : '');
   show('frontier');
   if (report.points) showSweepTable(report);
   const plot = new Plot(byId('frontier-chart'), 'Time of a step against memory, a chart. Arrow keys go from plan to plan.', {
@@ -96,7 +101,8 @@ function showFrontier(report) {
     formatX: (bytes) => formatByteTick(bytes, bytes), formatY: (seconds) => (seconds === 0 ? '0' : formatSeconds(seconds)),
     onPoint: (line, i) => {
       const point = line.points[i];
-      const text = `${point.title || line.name}: ${formatBytes(point.bytes)}, ${formatSeconds(line.ys[i])} a step; ${describePoint(point)}`;
+      const text = `${point.title || line.text}: ${formatBytes(point.bytes)}, ${formatSeconds(line.ys[i])} a step` +
+          `${beside(line.ys[i])}; ${describePoint(point)}`;
       byId('frontier-selected').textContent = text;
       Object.assign(byId('frontier-selected').dataset, {line: line.name, bytes: String(point.bytes), seconds: String(line.ys[i])});
       return text;

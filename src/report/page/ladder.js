@@ -12,8 +12,7 @@ function showLadder(rungs) {
     bar.append(piece);
     const before = rungs[i - 1];
     const saved = before ? formatBytes(before.bytes - rung.bytes) : '';
-    const slower = before && before.seconds > 0 ? rung.seconds / before.seconds - 1 : 0;
-    const costs = before ? `${slower >= 0 ? '+' : '−'}${(100 * Math.abs(slower)).toFixed(1)}%` : '';
+    const costs = before && before.seconds > 0 ? formatChange(rung.seconds / before.seconds - 1) : '';
     return element('tr', {}, element('td', {}, formatMethod(rung.method)),
                    element('td', {class: 'number', title: `${formatCount(rung.bytes)} bytes`}, formatBytes(rung.bytes)),
                    element('td', {class: 'picture'}, bar), element('td', {class: 'number'}, saved),

@@ -38,9 +38,15 @@ function showHead(report) {
          `predicted${report.costs ? `, ${report.costs}` : ''}`);
   }
   if (report.points && report.points.length > 0) {
-    const least = Math.min(...report.points.map((point) => point.planned_peak_bytes));
-    card('Plain training', formatBytes(report.plain_peak_bytes));
-    card('Smallest trained', formatBytes(least), `${(report.plain_peak_bytes / least).toFixed(1)} times less`);
+    const least = report.points.reduce((a, b) => (b.planned_peak_bytes < a.planned_peak_bytes ? b : a));
+    const fastest = report.points.reduce((a, b) => (b.images_per_second > a.images_per_second ? b : a));
+    const speed = (plan) => `${plan.images_per_second.toFixed(1)} images/s`;
+    const exact = report.points.filter((point) => point.measured_peak_bytes === point.planned_peak_bytes).length;
+    card('Plain training', formatBytes(report.plain_peak_bytes), report.plain ? speed(report.plain) : 'more than the machine has');
+    card('Smallest trained', formatBytes(least.planned_peak_bytes),
+         `${(report.plain_peak_bytes / least.planned_peak_bytes).toFixed(1)} times less, ${speed(least)}`);
+    card('Fastest', speed(fastest), `in ${formatBytes(fastest.planned_peak_bytes)}`);
+    card('Measured as planned', `${exact} of ${report.points.length}`, 'budgets, to the byte');
   }
   byId('summary').replaceChildren(...cards);
   byId('footer').textContent = `Made by snug${report.version ? ' ' + report.version : ''}. This page loads nothing and sends nothing.`;

@@ -12,6 +12,17 @@ function decodeNames(words, columns) {
   return names;
 }
 
+// Columns of values or states written out: bytes and offsets instead of indices, and where a life begins and ends.
+function writtenOut(json, columns) {
+  const written = {...columns, bytes: columns.size.map((i) => json.sizes[i]), offset: columns.place.map((i) => json.places[i])};
+  if (columns.later) {
+    let node = 0;
+    written.begin = columns.later.map((later) => (node += later));
+    written.end = columns.lives.map((lives, i) => written.begin[i] + lives);
+  }
+  return written;
+}
+
 // The first index in `sorted` whose entry is not below `wanted`.
 function lowerBound(sorted, wanted) {
   let low = 0;
@@ -27,14 +38,13 @@ function lowerBound(sorted, wanted) {
 // Values, in order of where they begin. Byte counts may pass 2^32: they are doubles, exact up to 2^53.
 class Values {
   constructor(columns, names) {
-    const order = Array.from(columns.begin.keys()).sort((a, b) => columns.begin[a] - columns.begin[b] || a - b);
-    this.count = order.length;
-    this.names = order.map((i) => names[i]);
-    this.classes = Uint8Array.from(order, (i) => columns.class[i]);
-    this.bytes = Float64Array.from(order, (i) => columns.bytes[i]);
-    this.offsets = Float64Array.from(order, (i) => columns.offset[i]);
-    this.begins = Int32Array.from(order, (i) => columns.begin[i]);
-    this.ends = Int32Array.from(order, (i) => columns.end[i]);
+    this.count = names.length;
+    this.names = names;
+    this.classes = Uint8Array.from(columns.class);
+    this.bytes = Float64Array.from(columns.bytes);
+    this.offsets = Float64Array.from(columns.offset);
+    this.begins = Int32Array.from(columns.begin);
+    this.ends = Int32Array.from(columns.end);
   }
 }
 
@@ -163,12 +173,14 @@ class Span {
 
 function readTimeline(json) {
   const timeline = {...json, layerNames: decodeNames(json.words, json.layers)};
+  timeline.sections = json.sections.map((section) => ({...section, values: writtenOut(json, section.values)}));
+  const columns = writtenOut(json, json.states);
   const states = {
-    names: decodeNames(json.words, json.states),
-    layers: Int32Array.from(json.states.layer),
-    classes: Uint8Array.from(json.states.class),
-    bytes: Float64Array.from(json.states.bytes),
-    offsets: Float64Array.from(json.states.offset),
+    names: decodeNames(json.words, columns),
+    layers: Int32Array.from(columns.layer),
+    classes: Uint8Array.from(columns.class),
+    bytes: Float64Array.from(columns.bytes),
+    offsets: Float64Array.from(columns.offset),
   };
   states.total = states.bytes.reduce((sum, bytes) => sum + bytes, 0);
   states.byClass = json.classes.map(() => 0);

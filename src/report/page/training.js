@@ -41,7 +41,8 @@ function showPanel(host, panel, training) {
   chart.dataset.keys = lines.map((line) => line.key).join(' ');
   const reading = element('p', {class: 'reading'});
   const list = element('ul', {class: 'legend'});
-  if (lines.length <= kLegendNames) legend(list, lines.map((line) => [line.colour, line.name]));
+  if (lines.length === 1) list.hidden = true; // the title says it
+  else if (lines.length <= kLegendNames) legend(list, lines.map((line) => [line.colour, line.name]));
   else list.append(element('li', {}, `${lines.length} lines, from ${lines[0].name} (red) to ${lines[lines.length - 1].name} (violet)`));
   host.append(element('div', {class: 'panel'}, element('h3', {}, panel.title), list, chart, reading));
   const plot = new Plot(chart, `${panel.title} over the steps, a chart. Arrow keys go from point to point.`, {
