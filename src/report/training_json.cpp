@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "report/page.h"
 
 namespace snug::report {
@@ -47,7 +49,7 @@ Json training_json(std::string_view metrics, std::size_t most_lines) {
     for (const auto& [key, value] : lines[i].items()) {
       put(key, value);
       if (!value.is_object()) continue;
-      for (const auto& [part, number] : value.items()) put(key + "." + part, number);
+      for (const auto& [part, number] : value.items()) put(fmt::format("{}.{}", key, part), number);
     }
     ++rows;
   }

@@ -172,7 +172,7 @@ class ArenaChart {
     const {perByte} = this;
     context.textAlign = 'left';
     context.textBaseline = 'middle';
-    context.fillStyle = '#ffffff';
+    context.fillStyle = '#0b1620'; // dark on every tile: white is hard to read on the lighter tones
     context.save();
     context.font = '11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
     for (let i = 0; i < values.count && values.begins[i] < view.end; ++i) {

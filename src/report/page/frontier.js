@@ -93,7 +93,11 @@ function showFrontier(report) {
                                    ...(rules.length > 0 ? [['budget', 'budget', 'rule']] : [])]);
   byId('frontier-note').textContent = frontierNote(report);
   const fastest = Math.min(...(report.frontier || []).map((point) => point.seconds));
-  const beside = (seconds) => (Number.isFinite(fastest) && seconds > fastest ? `, ${formatChange(seconds / fastest - 1)} beside the fastest` : '');
+  // Measured times are compared with measured ones, estimates with estimates.
+  const beside = (point, seconds) => {
+    if (point.step_seconds) return typeof point.overhead === 'number' ? `, ${formatChange(point.overhead)} beside plain training` : '';
+    return Number.isFinite(fastest) && seconds > fastest ? `, ${formatChange(seconds / fastest - 1)} beside the fastest` : '';
+  };
   show('frontier');
   if (report.points) showSweepTable(report);
   const plot = new Plot(byId('frontier-chart'), 'Time of a step against memory, a chart. Arrow keys go from plan to plan.', {
@@ -102,12 +106,12 @@ function showFrontier(report) {
     onPoint: (line, i) => {
       const point = line.points[i];
       const text = `${point.title || line.text}: ${formatBytes(point.bytes)}, ${formatSeconds(line.ys[i])} a step` +
-          `${beside(line.ys[i])}; ${describePoint(point)}`;
+          `${beside(point, line.ys[i])}; ${describePoint(point)}`;
       byId('frontier-selected').textContent = text;
       Object.assign(byId('frontier-selected').dataset, {line: line.name, bytes: String(point.bytes), seconds: String(line.ys[i])});
       return text;
     },
   });
-  const own = plot.points.findIndex((point) => lines[point.l].name === 'this plan');
-  plot.select(own >= 0 ? own : plot.points.findIndex((point) => lines[point.l].name !== 'considered'), false);
+  const firstOf = (name) => plot.points.findIndex((point) => lines[point.l].name === name);
+  plot.select(['this plan', 'measured', 'best'].map(firstOf).find((at) => at >= 0), false);
 }
