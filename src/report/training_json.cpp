@@ -16,6 +16,11 @@ bool has_test(const Json& line) {
                      [](const auto& entry) { return entry.key().starts_with("test_"); });
 }
 
+// Such as the nonzeros of every layer.
+bool has_parts(const Json& line) {
+  return std::any_of(line.begin(), line.end(), [](const Json& value) { return value.is_object(); });
+}
+
 }  // namespace
 
 Json training_json(std::string_view metrics, std::size_t most_lines) {
@@ -34,12 +39,19 @@ Json training_json(std::string_view metrics, std::size_t most_lines) {
     }
   }
 
-  const std::size_t every = std::max<std::size_t>(1, (lines.size() + most_lines - 1) / std::max<std::size_t>(1, most_lines));
+  // Lines with parts are long and rare; they are thinned out among themselves.
+  const auto stride = [](std::size_t count, std::size_t most) { return std::max<std::size_t>(1, (count + most - 1) / most); };
+  const std::size_t with_parts = static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(), has_parts));
+  const std::size_t every = stride(lines.size() - with_parts, std::max<std::size_t>(1, most_lines));
+  const std::size_t every_with_parts = stride(with_parts, std::max<std::size_t>(1, most_lines / 8));
   Json columns = {{"step", Json::array()}};
   std::size_t rows = 0;
+  std::size_t seen = 0;
+  std::size_t seen_with_parts = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool due = has_parts(lines[i]) ? seen_with_parts++ % every_with_parts == 0 : seen++ % every == 0;
     const bool last = i + 1 == lines.size();
-    if (i % every != 0 && !last && !has_test(lines[i])) continue;
+    if (!due && !last && !has_test(lines[i])) continue;
     const auto put = [&](const std::string& key, const Json& value) {
       if (!value.is_number()) return;
       Json& column = columns[key];

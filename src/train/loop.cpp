@@ -158,6 +158,7 @@ void Loop::step(const data::Batch& batch) {
                    .learning_rate = report.learning_rate,
                    .resident_bytes = process_memory().resident.count()};
   if (report.images_per_second > 0) line.images_per_second = report.images_per_second;
+  if (const double scale = session_.counters().loss_scale; scale != 1) line.loss_scale = scale;
   folder_.add_metrics(line);
   listener_.on_step(report);
 }

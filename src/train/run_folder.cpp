@@ -75,6 +75,7 @@ std::string to_json(const MetricsLine& line) {
   add("loss", line.loss);
   add("accuracy", line.accuracy);
   add("learning_rate", line.learning_rate);
+  add("loss_scale", line.loss_scale);
   add("images_per_second", line.images_per_second);
   add("resident_bytes", line.resident_bytes);
   add("measured_peak_bytes", line.measured_peak_bytes);

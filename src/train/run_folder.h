@@ -31,6 +31,7 @@ struct MetricsLine {
   std::optional<double> loss;      // mean over the training examples since the last line
   std::optional<double> accuracy;  // share of them, 0 to 1
   std::optional<double> learning_rate;
+  std::optional<double> loss_scale;  // where gradients are scaled
   std::optional<double> images_per_second;
   std::optional<std::int64_t> resident_bytes;       // of the process now, as the operating system counts
   std::optional<std::int64_t> measured_peak_bytes;  // of the arena

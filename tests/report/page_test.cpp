@@ -108,6 +108,21 @@ TEST(TrainingJson, OfALongRunSomeLinesStayButEveryTestAndTheLast) {
   EXPECT_EQ(std::count_if(tests.begin(), tests.end(), [](const Json& value) { return value == 2; }), 1);
 }
 
+// Between many steps the few lines with parts are not lost, and many of them do not fill the page.
+TEST(TrainingJson, LinesWithPartsAreThinnedOutAmongThemselves) {
+  const auto parts_kept = [](int every) {
+    std::string metrics;
+    for (int step = 0; step < 1000; ++step) {
+      metrics += "{\"step\":" + std::to_string(step) + ",\"loss\":1}\n";
+      if (step % every == 7) metrics += "{\"step\":" + std::to_string(step) + ",\"nonzeros\":{\"conv1\":5}}\n";
+    }
+    const Json column = training_json(metrics, 80).at("columns").at("nonzeros.conv1");
+    return std::count_if(column.begin(), column.end(), [](const Json& value) { return value == 5; });
+  };
+  EXPECT_EQ(parts_kept(200), 5);
+  EXPECT_EQ(parts_kept(10), 10);
+}
+
 TEST(TrainingJson, NothingGivesNoColumnsButSteps) { EXPECT_EQ(training_json("").at("columns"), (Json{{"step", Json::array()}})); }
 
 }  // namespace
