@@ -56,7 +56,7 @@ Json training_json(std::string_view metrics, std::size_t most_lines) {
       if (!value.is_number()) return;
       Json& column = columns[key];
       while (column.size() < rows) column.push_back(nullptr);
-      column.push_back(value);
+      if (column.size() == rows) column.push_back(value);  // not twice, as in {"a": {"b": 1}, "a.b": 2}
     };
     for (const auto& [key, value] : lines[i].items()) {
       put(key, value);

@@ -150,6 +150,7 @@ TEST(Sweep, BadFlagsGetOneSentence) {
   expect_refused({"small-cnn"}, 2, "needs --batch");
   expect_refused({"no-such-model", "--batch", "16", "--costs", "none"}, 2, "no-such-model");
   expect_refused(with({"--budgets", "5MB..1MB"}), 2, "1MB..5MB");
+  expect_refused(with({"--html", "no/such/folder/sweep.html"}), 2, "no/such/folder");
   expect_refused(with({"--budgets", "5MB"}), 2, "6.7MB..24MB");
   expect_refused(with({"--budgets", "one..two"}), 2, "--budgets");
   expect_refused(with({"--budgets", ".."}), 2, "--budgets");

@@ -80,7 +80,7 @@ TEST(TrainingJson, LinesBecomeColumnsWithHolesWhereAFigureIsMissing) {
 TEST(TrainingJson, AFigureWithPartsBecomesAColumnAPart) {
   const Json training = training_json(
       "{\"step\":1,\"loss_scale\":1024,\"nonzeros\":{\"conv1\":20,\"conv2\":40,\"note\":\"x\"}}\n"
-      "{\"step\":2,\"nonzeros\":{\"conv2\":50}}\n");
+      "{\"step\":2,\"nonzeros\":{\"conv2\":50},\"nonzeros.conv2\":60}\n");
   EXPECT_EQ(
       training.at("columns"),
       (Json{{"step", {1, 2}}, {"loss_scale", {1024, nullptr}}, {"nonzeros.conv1", {20, nullptr}}, {"nonzeros.conv2", {40, 50}}}));
