@@ -16,6 +16,7 @@
 #include "base/process_memory.h"
 #include "base/threads.h"
 #include "data/stream.h"
+#include "report/frontier.h"
 #include "train/file_io.h"
 #include "train/peak_measurement.h"
 #include "train/plan_file.h"
@@ -112,6 +113,8 @@ Json plan_all(const SweepRequest& request, const PlanFolder& folder) {
     }
     result["points"] = Json::array();
     for (const auto& [budget, plan] : planned.budgets) result["points"].push_back({budget.count(), plan});
+    result["frontier"] = report::frontier_json(planned.frontier);
+    result["considered"] = report::considered_json(planned.frontier);
     return result.dump();
   }));
 }
@@ -206,7 +209,9 @@ Sweep run_sweep(const SweepRequest& request) {
               .device = request.recipe.device,
               .threads = planned.at("threads").get<int>(),
               .steps = request.steps,
-              .costs = planned.at("costs").get<std::string>()};
+              .costs = planned.at("costs").get<std::string>(),
+              .frontier = planned.at("frontier"),
+              .considered = planned.at("considered")};
   MeasuredPlan plain = parse_description(planned.at("plain"));
   sweep.plain_peak_bytes = plain.planned_peak_bytes;
   for (const Json& plan : planned.at("plans")) sweep.plans.push_back(parse_description(plan));

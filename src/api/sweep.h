@@ -57,6 +57,8 @@ struct Sweep {
   Bytes plain_peak_bytes;             // what that takes
   std::vector<MeasuredPlan> plans;    // each trained once
   std::vector<SweepPoint> points;     // by falling budget
+  nlohmann::ordered_json frontier;    // that the plans were taken from, and all that was considered for it: report/frontier.h
+  nlohmann::ordered_json considered;
 
   // Predicted over measured time, less 1; nothing without a prediction.
   static std::optional<double> prediction_error(const MeasuredPlan& plan);

@@ -37,8 +37,8 @@ std::vector<Bytes> spread_budgets(Bytes smallest, Bytes largest, std::size_t poi
 
 SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const std::optional<std::pair<Bytes, Bytes>>& between,
                       std::size_t points) {
-  SweepPlans result{.plain = plain_plan(request, backend)};
-  const std::vector<FrontierPoint> frontier = find_frontier(request, backend).points;
+  SweepPlans result{.plain = plain_plan(request, backend), .frontier = find_frontier(request, backend)};
+  const std::vector<FrontierPoint>& frontier = result.frontier.points;
   const Bytes least = frontier.front().planned_peak_bytes;
   const Bytes smallest = between ? between->first : least;
   // What is given may be more than plain training takes, such as a strategy with a limit.

@@ -26,6 +26,7 @@ struct SweepPlans {
     std::size_t plan;
   };
   std::vector<Budget> budgets;  // by falling bytes
+  Frontier frontier;            // that they were taken from
 };
 
 // For each of `points` budgets the fastest plan that fits. They reach from the plain plan's bytes down to the smallest possible,

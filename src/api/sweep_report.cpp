@@ -61,6 +61,8 @@ Json sweep_json(const Sweep& sweep) {
     points.push_back(std::move(entry));
   }
   json["median_prediction_error"] = or_null(sweep.median_prediction_error());
+  json["frontier"] = sweep.frontier;
+  json["considered"] = sweep.considered;
   return json;
 }
 

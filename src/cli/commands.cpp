@@ -1,7 +1,9 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <utility>
 
 #include "api/costs.h"
 #include "backends/cpu/cpu.h"
@@ -15,7 +17,11 @@
 #include "report/frontier.h"
 #include "report/json.h"
 #include "report/kernels.h"
+#include "report/page.h"
 #include "report/text.h"
+#include "report/timeline.h"
+#include "report/torch_snapshot.h"
+#include "train/file_io.h"
 #include "train/plan_file.h"
 
 namespace snug::cli {
@@ -96,6 +102,17 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
 
 void write_json(const nlohmann::ordered_json& json) { write_out(json.dump() + "\n"); }
 
+void refuse_beside_dump(const Flags& flags) {
+  const std::array<std::pair<bool, std::string_view>, 5> others{{{flags.json, "--json"},
+                                                                 {flags.kernels, "--kernels"},
+                                                                 {flags.explain, "--explain"},
+                                                                 {flags.html.has_value(), "--html"},
+                                                                 {flags.torch_snapshot.has_value(), "--torch-snapshot"}}};
+  for (const auto& [given, name] : others) {
+    if (given) throw_user_error("--dump-after prints the program and nothing else; leave out {}", name);
+  }
+}
+
 }  // namespace
 
 Examples examples_of(const Flags& flags) {
@@ -114,11 +131,8 @@ Examples examples_of(const Flags& flags) {
 }
 
 void run_plan(const Flags& flags) {
-  if (flags.dump_after && (flags.json || flags.kernels || flags.explain)) {
-    throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json      ? "--json"
-                                                                                       : flags.kernels ? "--kernels"
-                                                                                                       : "--explain");
-  }
+  if (flags.dump_after) refuse_beside_dump(flags);
+  if (flags.timeline && !flags.json) throw UserError("--timeline goes with --json; --html FILE draws the same");
   PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
   std::string program_text;
   if (flags.dump_after) {
@@ -128,24 +142,29 @@ void run_plan(const Flags& flags) {
   const auto [request, found, backend, settings] = make_plan(flags, passes);
   const Plan& plan = found.plan;
   if (flags.save) train::write_plan_file(*flags.save, plan);
+  if (flags.torch_snapshot) train::write_text_file(*flags.torch_snapshot, report::torch_snapshot(plan));
   if (flags.dump_after) return write_out(program_text);
 
-  const Frontier frontier = flags.explain ? find_frontier(request, backend) : Frontier();
-  const std::vector<MethodStep> steps = flags.explain ? explain(request, found.point, backend) : std::vector<MethodStep>();
+  const bool explains = flags.explain || flags.timeline || flags.html;
+  const Frontier frontier = explains ? find_frontier(request, backend) : Frontier();
+  const std::vector<MethodStep> steps = explains ? explain(request, found.point, backend) : std::vector<MethodStep>();
   Backend limited = backend;  // as it was asked
   limited.workspace_limit = found.point.workspace_limit ? found.point.workspace_limit : request.options.workspace_limit;
   const std::vector<report::KernelUse> kernels =
       flags.kernels ? report::kernels_of(plan.program, limited) : std::vector<report::KernelUse>{};
-  if (flags.json) {
+  if (flags.json || flags.html) {
     nlohmann::ordered_json json = report::plan_json(plan, settings);
-    if (flags.explain) json["frontier"] = report::frontier_json(frontier);
-    if (flags.explain) json["methods"] = report::methods_json(steps);
+    if (explains) report::put_explanation(json, frontier, steps);
     if (flags.kernels) json["kernels"] = report::kernels_json(kernels);
-    return write_json(json);
+    nlohmann::ordered_json drawn = json;
+    if (flags.timeline || flags.html) drawn["timeline"] = report::timeline_json(plan);
+    if (flags.html) train::write_text_file(*flags.html, report::page(drawn));
+    if (flags.json) return write_json(flags.timeline ? drawn : json);
   }
   std::string text = report::plan_text(plan, settings);
   if (flags.explain) text += "\n" + report::explanation_text(frontier, found.point, steps);
   if (flags.kernels) text += "\n" + report::kernels_text(kernels);
+  if (flags.html) text += fmt::format("\n{}: the memory report; open it in a browser\n", *flags.html);
   write_out(text);
 }
 

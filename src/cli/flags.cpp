@@ -79,6 +79,9 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
   app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
   add(app, "--save", flags.save, "FILE", "keep the plan, for 'snug train --plan FILE'");
   add_json_flag(app, flags);
+  app.add_flag("--timeline", flags.timeline, "with --json: also every node, and where and how long every value lives");
+  add(app, "--html", flags.html, "FILE", "also write the memory report: one page with every value, for a browser");
+  add(app, "--torch-snapshot", flags.torch_snapshot, "FILE", "also write a memory snapshot for PyTorch's viewer (memory_viz)");
   add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
   add_compiler_flags(app, flags);
 }
@@ -134,6 +137,7 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
   add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
   add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
   add_json_flag(app, flags);
+  add(app, "--html", flags.html, "FILE", "also write a page that draws it, for a browser");
 }
 
 void add_eval_flags(CLI::App& app, Flags& flags) {
@@ -148,6 +152,13 @@ void add_export_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
   add(app, "--to", flags.to, "FILE", "where the weights go, a safetensors file with PyTorch's names");
   add_json_flag(app, flags);
+}
+
+void add_report_flags(CLI::App& app, Flags& flags) {
+  add(app, "RUN", flags.folder, "", "the folder of a run, as 'snug train --out' made it; it may still be training");
+  add(app, "--html", flags.html, "FILE", "where the page goes (default: RUN/report.html)");
+  app.add_flag("--json", flags.json,
+               "print what the page is drawn from as one JSON object, and write no page unless --html is given");
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {

@@ -74,6 +74,9 @@ struct Flags {
   bool json = false;
   bool kernels = false;
   bool explain = false;
+  bool timeline = false;
+  std::optional<std::string> html;
+  std::optional<std::string> torch_snapshot;
 };
 
 void add_plan_flags(CLI::App& app, Flags& flags);
@@ -82,6 +85,7 @@ void add_train_flags(CLI::App& app, Flags& flags);
 void add_sweep_flags(CLI::App& app, Flags& flags);
 void add_eval_flags(CLI::App& app, Flags& flags);
 void add_export_flags(CLI::App& app, Flags& flags);
+void add_report_flags(CLI::App& app, Flags& flags);
 void add_data_flags(CLI::App& app, Flags& flags);
 
 // The whole number that a flag was given; UserError naming the flag when it is none or out of range.

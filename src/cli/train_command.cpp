@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/costs.h"
+#include "api/explain_run.h"
 #include "api/prepare.h"
 #include "base/error.h"
 #include "base/process_memory.h"
@@ -199,19 +200,10 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
   return out + "\n";
 }
 
-// A plan from a file does not say by which strategy it was made.
-std::string checkpoint_of(const Run& run) {
-  if (run.recipe.checkpoint) return *run.recipe.checkpoint;
-  const Section* micro = run.session->plan().program.find_section(SectionKind::micro);
-  const bool recomputes = micro != nullptr && std::any_of(micro->nodes.begin(), micro->nodes.end(),
-                                                          [](const Node& node) { return node.phase == Phase::recompute; });
-  return recomputes ? "as planned" : "none";
-}
-
 nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& result, double seconds) {
   const Plan& plan = run.session->plan();
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = run.recipe.precision,
-                                                         .checkpoint = checkpoint_of(run),
+                                                         .checkpoint = checkpoint_of(run.recipe, plan),
                                                          .statistics_group = run.recipe.statistics_group.value_or(0),
                                                          .budget = run.recipe.budget_bytes,
                                                          .backend = run.recipe.device,

@@ -188,7 +188,12 @@ class Search {
     return std::move(*best);
   }
 
-  std::int64_t candidates() const { return static_cast<std::int64_t>(candidates_.size()); }
+  std::vector<FrontierPoint> considered() const {
+    std::vector<FrontierPoint> points;
+    points.reserve(candidates_.size());
+    for (const Candidate& candidate : candidates_) points.push_back(candidate.point);
+    return points;
+  }
 
  private:
   std::vector<std::int64_t> sizes() {
@@ -462,7 +467,7 @@ Frontier find_frontier(const FitRequest& request, const Backend& backend) {
   check_request(request);
   Search search(request, backend);
   search.compare();
-  Frontier frontier{.points = search.place_all(), .candidates = search.candidates()};
+  Frontier frontier{.points = search.place_all(), .considered = search.considered()};
   std::reverse(frontier.points.begin(), frontier.points.end());
   return frontier;
 }

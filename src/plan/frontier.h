@@ -42,8 +42,8 @@ struct FrontierPoint {
 };
 
 struct Frontier {
-  std::vector<FrontierPoint> points;  // bytes ascending, seconds strictly descending
-  std::int64_t candidates = 0;        // programs that were compared
+  std::vector<FrontierPoint> points;      // bytes ascending, seconds strictly descending
+  std::vector<FrontierPoint> considered;  // every program that was compared; not placed: the bytes are what liveness demands
 };
 
 // Deterministic, and limited by counts, never by the clock. Not empty: one plan there always is. UserError about a request that

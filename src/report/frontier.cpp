@@ -54,12 +54,26 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
   }
 }
 
+Json points_json(std::span<const FrontierPoint> points) {
+  Json result = Json::array();
+  for (const FrontierPoint& point : points) {
+    result.push_back({{"bytes", point.planned_peak_bytes.count()},
+                      {"seconds", point.seconds},
+                      {"microbatch", point.microbatch},
+                      {"checkpoint", to_string(point.checkpoint)},
+                      {"fused_update", point.fuses_update},
+                      {"workspace_limit_bytes", point.workspace_limit ? Json(point.workspace_limit->count()) : Json(nullptr)}});
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string explanation_text(const Frontier& frontier, const FrontierPoint& chosen, std::span<const MethodStep> steps) {
   std::string out;
   put(out, "What one more MB buys: {} plans that no other of {} beats in bytes and time\n",
-      format_count(static_cast<std::int64_t>(frontier.points.size())), format_count(frontier.candidates));
+      format_count(static_cast<std::int64_t>(frontier.points.size())),
+      format_count(static_cast<std::int64_t>(frontier.considered.size())));
   put_points(out, frontier, chosen);
   put(out, "\nWhat each method does\n");
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -72,18 +86,9 @@ std::string explanation_text(const Frontier& frontier, const FrontierPoint& chos
   return trim_lines(out);
 }
 
-Json frontier_json(const Frontier& frontier) {
-  Json result = Json::array();
-  for (const FrontierPoint& point : frontier.points) {
-    result.push_back({{"bytes", point.planned_peak_bytes.count()},
-                      {"seconds", point.seconds},
-                      {"microbatch", point.microbatch},
-                      {"checkpoint", to_string(point.checkpoint)},
-                      {"fused_update", point.fuses_update},
-                      {"workspace_limit_bytes", point.workspace_limit ? Json(point.workspace_limit->count()) : Json(nullptr)}});
-  }
-  return result;
-}
+Json frontier_json(const Frontier& frontier) { return points_json(frontier.points); }
+
+Json considered_json(const Frontier& frontier) { return points_json(frontier.considered); }
 
 Json methods_json(std::span<const MethodStep> steps) {
   Json result = Json::array();
@@ -91,6 +96,12 @@ Json methods_json(std::span<const MethodStep> steps) {
     result.push_back({{"method", step.method}, {"bytes", step.planned_peak_bytes.count()}, {"seconds", step.seconds}});
   }
   return result;
+}
+
+void put_explanation(Json& json, const Frontier& frontier, std::span<const MethodStep> steps) {
+  json["frontier"] = frontier_json(frontier);
+  json["considered"] = considered_json(frontier);
+  json["methods"] = methods_json(steps);
 }
 
 }  // namespace snug::report

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "data/stream.h"
 #include "train/peak_measurement.h"
 
@@ -154,8 +155,10 @@ void Loop::step(const data::Batch& batch) {
                    .epoch = report.epoch,
                    .loss = report.loss,
                    .accuracy = report.accuracy,
-                   .learning_rate = report.learning_rate};
+                   .learning_rate = report.learning_rate,
+                   .resident_bytes = process_memory().resident.count()};
   if (report.images_per_second > 0) line.images_per_second = report.images_per_second;
+  if (const double scale = session_.counters().loss_scale; scale != 1) line.loss_scale = scale;
   folder_.add_metrics(line);
   listener_.on_step(report);
 }

@@ -20,6 +20,10 @@
 
 namespace snug::train {
 
+inline constexpr const char* kRecipeFile = "recipe.toml";
+inline constexpr const char* kPlanFile = "plan.txt";
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
+
 // One line of metrics.jsonl.
 struct MetricsLine {
   std::uint64_t step = 0;
@@ -27,8 +31,10 @@ struct MetricsLine {
   std::optional<double> loss;      // mean over the training examples since the last line
   std::optional<double> accuracy;  // share of them, 0 to 1
   std::optional<double> learning_rate;
+  std::optional<double> loss_scale;  // where gradients are scaled
   std::optional<double> images_per_second;
-  std::optional<std::int64_t> measured_peak_bytes;
+  std::optional<std::int64_t> resident_bytes;       // of the process now, as the operating system counts
+  std::optional<std::int64_t> measured_peak_bytes;  // of the arena
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
 };

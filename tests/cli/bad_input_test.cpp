@@ -36,13 +36,16 @@ INSTANTIATE_TEST_SUITE_P(
     Commands, BadInputs,
     testing::Values(
         BadInput{"",
-                 "no command is given; the commands are train, plan, profile, sweep, eval, export and data (see 'snug --help')"},
-        BadInput{"trian",
-                 "there is no command 'trian'; the commands are train, plan, profile, sweep, eval, export and data (see 'snug "
+                 "no command is given; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
                  "--help')"},
-        BadInput{"help",
-                 "there is no command 'help'; the commands are train, plan, profile, sweep, eval, export and data (see 'snug "
-                 "--help')"},
+        BadInput{
+            "trian",
+            "there is no command 'trian'; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
+            "--help')"},
+        BadInput{
+            "help",
+            "there is no command 'help'; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
+            "--help')"},
         BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
         BadInput{"--bogus plan wrn-28-2 --batch 4", "there is no flag '--bogus' (see 'snug --help')"}));
 
@@ -59,8 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan wrn-28-2 --batch 4 --accounting real", "'snug plan' has no flag '--accounting' (see 'snug plan --help')"},
         BadInput{"plan wrn-28-2 --batch", "--batch needs a value"}, BadInput{"plan wrn-28-2 --batch=", "--batch needs a value"},
         BadInput{"plan wrn-28-2 --batch 4 --freeze", "--freeze needs a value"},
-        BadInput{"plan wrn-28-2 --batch 4 --json=maybe",
-                 "--json, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone"},
+        BadInput{
+            "plan wrn-28-2 --batch 4 --json=maybe",
+            "--json, --timeline, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --json",
                  "--dump-after prints the program and nothing else; leave out --json"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --kernels",

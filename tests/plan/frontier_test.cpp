@@ -160,7 +160,7 @@ TEST_F(FrontierFlags, BothGivenIsOnePlan) {
   given.checkpoint = CheckpointStrategy{.kind = CheckpointStrategy::Kind::log};
   const Frontier frontier = find_frontier(given, backend_);
   EXPECT_EQ(frontier.points.size(), 1U);
-  EXPECT_EQ(frontier.candidates, 1);
+  EXPECT_EQ(frontier.considered.size(), 1U);
 }
 
 TEST_F(FrontierFlags, BatchNormIsSplitOnlyWhereMicrobatchIsAllowedAndNotBelowTheLeast) {
