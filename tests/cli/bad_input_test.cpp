@@ -86,8 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan wrn-28-2 --batch 4 --threads 0", "--threads takes a whole number from 1 to 1024, not '0'"}));
 
 INSTANTIATE_TEST_SUITE_P(NotYet, BadInputs,
-                         testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp16",
-                                                  "--precision 'fp16' is not possible; so far there is only 'fp32'"},
+                         testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp8",
+                                                  "precision 'fp8' is not possible on 'cpu'; use fp32, bf16 or fp16"},
                                          BadInput{"profile wrn-28-2 --batch 4 --nonzero 0.3",
                                                   "--nonzero goes with --accounting paper; weights are trained dense so far"}));
 

@@ -3,6 +3,7 @@
 #include "backends/cpu/conv2d.h"
 #include "backends/cpu/machine.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/promoted.h"
 #include "backends/cpu/simd.h"
 #include "backends/host_device.h"
 #include "backends/reference/reference.h"
@@ -42,6 +43,8 @@ Backend cpu_backend(int threads) {
                               &cpu::onednn_global_avg_pool,
                               &cpu::onednn_global_avg_pool_grad,
                               &cpu::onednn_relayout,
+                              &cpu::half_relayout,
+                              &cpu::half_reshape,
                               &cpu::simd_sign_bits,
                               &cpu::simd_relu_grad_bits,
                               &cpu::simd_dropout,
@@ -49,12 +52,15 @@ Backend cpu_backend(int threads) {
                               &cpu::table_image_input,
                               &cpu::simd_fill,
                               &cpu::onednn_init_normal,
-                              &cpu::onednn_init_uniform},
+                              &cpu::onednn_init_uniform,
+                              &cpu::half_init_normal,
+                              &cpu::half_init_uniform},
                   .threads = threads,
                   .device = host_device(threads),
                   .machine = cpu::machine(),
                   .preferred_weight_layout = cpu::preferred_conv2d_weight_layout,
                   .relayout = cpu::relayout};
+  for (const KernelDef* kernel : cpu::promoted_kernels()) backend.kernels.push_back(kernel);
   for (const KernelDef* kernel : reference_backend(threads).kernels) backend.kernels.push_back(kernel);
   return backend;
 }
