@@ -53,6 +53,8 @@ std::vector<OpCase> norm_cases();
 std::vector<OpCase> other_cases();
 std::vector<OpCase> update_cases();
 std::vector<OpCase> sparse_cases();
+// The convolutions of WRN-28-2, on two small images, with so many of their weights.
+std::vector<OpCase> sparse_wrn_cases(double density);
 
 struct Comparison {
   std::string refusal;                  // the backend has no kernel for it; nothing was compared

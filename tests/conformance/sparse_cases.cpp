@@ -138,4 +138,20 @@ std::vector<OpCase> sparse_cases() {
   return cases;
 }
 
+std::vector<OpCase> sparse_wrn_cases(double density) {
+  struct Layer {
+    std::int64_t in, out, size, stride;
+  };
+  std::vector<OpCase> cases;
+  for (const Layer& layer : {Layer{16, 32, 12, 1}, Layer{32, 32, 34, 1}, Layer{32, 64, 16, 2}, Layer{64, 64, 16, 1},
+                             Layer{64, 128, 16, 2}, Layer{128, 128, 8, 1}}) {
+    add_convolution(cases, {.name = fmt::format("{}_{}_{}_{}", layer.in, layer.out, layer.stride, density),
+                            .input = {2, layer.in, layer.size, layer.size},
+                            .weight = {layer.out, layer.in, 3, 3},
+                            .density = density,
+                            .stride = {layer.stride, layer.stride}});
+  }
+  return cases;
+}
+
 }  // namespace snug::conformance

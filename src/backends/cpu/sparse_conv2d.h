@@ -10,6 +10,11 @@ extern const KernelDef onednn_sparse_conv2d;
 extern const KernelDef onednn_sparse_conv2d_grad_input;
 extern const KernelDef onednn_sparse_conv2d_grad_weight;
 
+// Straight from the nonzeros, with little workspace: sparse_direct.cpp.
+extern const KernelDef direct_sparse_conv2d;
+extern const KernelDef direct_sparse_conv2d_grad_input;
+extern const KernelDef direct_sparse_conv2d_grad_weight;
+
 // What a weight gradient begins with: the sum that it adds to, brought over where it lies elsewhere, or zeros.
 std::unique_ptr<BoundKernel> begin_gradient(const KernelArguments& arguments);
 
