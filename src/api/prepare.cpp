@@ -26,6 +26,14 @@ std::int64_t own_image_size(const train::Recipe& recipe) {
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
 bool augments(const train::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
 
+SparseOptions sparse_options(const train::SparseRecipe& sparse) {
+  if (!sparse.nonzero) return {};
+  return {.nonzero = *sparse.nonzero,
+          .method = parse_sparse_method(sparse.method).value_or(SparseStore::Method::dsr),
+          .rewire_fraction = sparse.rewire_fraction,
+          .threshold = sparse.threshold};
+}
+
 }  // namespace
 
 DType stored_as(std::string_view precision, std::string_view device) {
@@ -42,6 +50,8 @@ std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
 }
 
 Backend open_backend(const train::Recipe& recipe) {
+  if (recipe.sparse.nonzero.value_or(1) < 1 && recipe.device != "cpu")
+    throw_user_error("sparse weights are trained on the CPU so far; leave out --nonzero or --device {}", recipe.device);
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
@@ -77,6 +87,7 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
                               .weight_decay = optimizer.weight_decay,
                               .nesterov = optimizer.nesterov,
                               .clip_norm = optimizer.clip_norm.value_or(0)},
+                      .sparse = sparse_options(recipe.sparse),
                       .costs = std::move(costs),
                       .workspace_limit = recipe.workspace_limit},
           .budget = recipe.budget_bytes,
@@ -117,6 +128,7 @@ Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, con
   plain.microbatch.reset();
   plain.checkpoint.reset();
   plain.options.workspace_limit.reset();
+  plain.options.sparse = {};
   return fit(plain, backend).plan.planned_peak_bytes;
 }
 
@@ -153,6 +165,11 @@ train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Descr
                   : asked.kind == Kind::step ? train::Schedule::Kind::step
                                              : train::Schedule::Kind::constant;
   train::check(schedule);
+  if (recipe.sparse.nonzero && recipe.sparse.method != "fixed") {
+    for (const double every : recipe.sparse.rewire_every) settings.rewiring.every.push_back(static_cast<std::uint64_t>(every));
+    for (const double milestone : recipe.sparse.rewire_milestones)
+      settings.rewiring.milestones.push_back(epochs_to_steps(milestone));
+  }
   return settings;
 }
 

@@ -207,6 +207,7 @@ Sweep run_sweep(const SweepRequest& request) {
               .batch = request.recipe.batch,
               .precision = request.recipe.precision,
               .device = request.recipe.device,
+              .nonzero = request.recipe.sparse.nonzero.value_or(1),
               .threads = planned.at("threads").get<int>(),
               .steps = request.steps,
               .costs = planned.at("costs").get<std::string>(),

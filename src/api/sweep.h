@@ -50,6 +50,7 @@ struct Sweep {
   std::string data;  // "random" or the recipe's
   std::int64_t batch = 0;
   std::string precision, device;
+  double nonzero = 1;
   int threads = 0;
   int steps = 0;
   std::string costs;                  // what predictions come from

@@ -46,6 +46,7 @@ Json sweep_json(const Sweep& sweep) {
   Json json{{"model", sweep.model},
             {"batch", sweep.batch},
             {"precision", sweep.precision},
+            {"nonzero", sweep.nonzero},
             {"device", sweep.device},
             {"threads", sweep.threads},
             {"data", sweep.data},

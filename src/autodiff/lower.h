@@ -29,6 +29,7 @@ struct LowerOptions {
 //   update  SGD for every parameter that got a gradient; clears the accumulators. With clipping the sums of the gradients'
 //   squares
 //           come first, one node a gradient, and the factor that every sgd node then reads; both stay in the state gradient_norm
+//   rewire  where the pattern of sparse weights moves: small values go, as many others come, momentum is cleared
 //   eval    forward alone with the evaluation substitutes
 // Frozen parameters, and those the loss does not depend on, get no gradient and no momentum. A value read twice gets the sum of
 // its readers' gradients through `add` nodes; passes turn these into accumulation where a kernel can.

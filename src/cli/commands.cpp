@@ -57,6 +57,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
       flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
   const std::int64_t group =
       flags.statistics_group ? parse_count("--statistics-group", *flags.statistics_group, 1, kMostExamples) : 0;
+  const double nonzero = flags.nonzero ? parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1) : 1.0;
   const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
   const std::optional<CheckpointStrategy> checkpoint =
       flags.checkpoint ? std::optional(parse_checkpoint_strategy(*flags.checkpoint)) : std::nullopt;
@@ -79,18 +80,20 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
     frontend::freeze(graph, frozen);
     return graph;
   };
-  FitRequest request{.model = model,
-                     .options = {.batch = batch, .passes = passes, .workspace_limit = workspace_limit},
-                     .budget = budget,
-                     .microbatch = microbatch,
-                     .checkpoint = checkpoint,
-                     .min_microbatch = min_microbatch,
-                     .statistics_group = group,
-                     .allowed = allowed};
+  FitRequest request{
+      .model = model,
+      .options = {.batch = batch, .sparse = {.nonzero = nonzero}, .passes = passes, .workspace_limit = workspace_limit},
+      .budget = budget,
+      .microbatch = microbatch,
+      .checkpoint = checkpoint,
+      .min_microbatch = min_microbatch,
+      .statistics_group = group,
+      .allowed = allowed};
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
   report::Settings settings{.precision = precision,
+                            .nonzero = nonzero,
                             .checkpoint = to_string(found.point.checkpoint),
                             .statistics_group = group,
                             .budget = budget,
@@ -172,7 +175,6 @@ void run_plan(const Flags& flags) {
 void run_profile(const Flags& flags) {
   if (flags.accounting == "paper") return run_paper_profile(flags);
   if (flags.accounting != "real") throw_user_error("--accounting takes real or paper, not '{}'", flags.accounting);
-  if (flags.nonzero) throw_user_error("--nonzero goes with --accounting paper; weights are trained dense so far");
   const auto [request, found, backend, settings] =
       make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
   if (flags.json) return write_json(report::profile_json(found.plan, settings));

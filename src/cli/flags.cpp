@@ -39,6 +39,8 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "or what the budget asks for)");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
+  add(app, "--nonzero", flags.nonzero, "SHARE",
+      "share of the convolutions' weights, all but the first, that is stored and trained, as in 0.3 (default: 1)");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");
   add_each(app, "--freeze", flags.frozen, "PREFIX", "parameters so named are not trained; may be repeated");
@@ -91,7 +93,6 @@ void add_profile_flags(CLI::App& app, Flags& flags) {
   add_program_flags(app, flags, "");
   add_budget_flag(app, flags);
   add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real (a plan), or paper (the report's)");
-  add(app, "--nonzero", flags.nonzero, "SHARE", "with --accounting paper: weights stored, as in 0.3 (default: 1)");
   add_json_flag(app, flags);
   add_compiler_flags(app, flags);
 }

@@ -97,6 +97,7 @@ Bytes parse_size(std::string_view flag, std::string_view text);
 // The words between commas.
 std::vector<std::string> parse_list(std::string_view flag, std::string_view text);
 
+inline constexpr double kLeastNonzero = 0.0001;
 inline constexpr std::int64_t kMostExamples = 1'000'000'000;
 
 }  // namespace snug::cli

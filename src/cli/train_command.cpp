@@ -203,6 +203,7 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
 nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& result, double seconds) {
   const Plan& plan = run.session->plan();
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = run.recipe.precision,
+                                                         .nonzero = run.recipe.sparse.nonzero.value_or(1),
                                                          .checkpoint = checkpoint_of(run.recipe, plan),
                                                          .statistics_group = run.recipe.statistics_group.value_or(0),
                                                          .budget = run.recipe.budget_bytes,

@@ -13,7 +13,9 @@
 
 namespace snug::ops {
 
-// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these two.
+// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these.
+inline constexpr std::uint64_t kRewirePurpose = 0xFFFFFC;
+inline constexpr std::uint64_t kPatternPurpose = 0xFFFFFD;
 inline constexpr std::uint64_t kInitPurpose = 0xFFFFFE;
 inline constexpr std::uint64_t kImagePurpose = 0xFFFFFF;
 
@@ -67,6 +69,19 @@ SNUG_HOST_DEVICE inline double draw_init_normal(std::uint64_t seed, std::uint64_
   const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform_unit(block.word[2 * pair])));  // 1 - u is never 0
   const double angle = 6.283185307179586476925 * uniform_unit(block.word[2 * pair + 1]);
   return radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle));
+}
+
+// Sparse patterns: whether place `place` of the store, counted over the elements of all its tensors, is taken when `wanted` of
+// `left` places that are still to be looked at, this one included, will be. So a walk over all places takes exactly as many as it
+// should, every choice of them equally likely.
+SNUG_HOST_DEVICE constexpr bool takes_place(std::uint32_t word, std::int64_t wanted, std::int64_t left) {
+  return uniform_unit(word) * static_cast<double>(left) < static_cast<double>(wanted);
+}
+SNUG_HOST_DEVICE constexpr std::uint32_t pattern_word(std::uint64_t seed, std::uint64_t place) {
+  return philox(seed, place / 4, counter_high(kPatternPurpose, 0)).word[place % 4];
+}
+SNUG_HOST_DEVICE constexpr std::uint32_t rewire_word(std::uint64_t seed, std::uint64_t step, std::uint64_t place) {
+  return philox(seed, place / 4, counter_high(kRewirePurpose, step)).word[place % 4];
 }
 
 }  // namespace snug::ops

@@ -6,6 +6,7 @@
 #include "autodiff/lower.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
+#include "passes/sparsify.h"
 #include "plan/plan.h"
 
 namespace snug {
@@ -13,6 +14,7 @@ namespace snug {
 struct CompileOptions {
   std::int64_t batch = 0;  // examples a step; 0: as many as the graph's microbatch
   SgdOptions sgd = {};
+  SparseOptions sparse = {};           // which weights are stored by their nonzeros
   CheckpointStrategy checkpoint = {};  // what backward recomputes instead of keeping
   CostTable costs = {};                // by which passes choose what to run twice
   PassOptions passes = {};

@@ -43,12 +43,14 @@ PlacedPoint plain_plan(const FitRequest& request, const Backend& backend) {
   return {.point = point, .plan = std::move(plan)};
 }
 
-// What the whole batch takes without recomputation.
+// What the whole batch takes without recomputation, all weights dense.
 std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optional<PlacedPoint>& known, const Backend& backend) {
   const std::int64_t batch = request.options.batch;
   if (request.microbatch.value_or(batch) != batch) return std::nullopt;
-  if (known && known->point.checkpoint == CheckpointStrategy{}) return known->plan.planned_peak_bytes;
+  const bool dense = request.options.sparse.nonzero == 1;
+  if (dense && known && known->point.checkpoint == CheckpointStrategy{}) return known->plan.planned_peak_bytes;
   FitRequest plain = quiet(request);
+  plain.options.sparse = {};
   plain.checkpoint.reset();
   return plain_plan(plain, backend).plan.planned_peak_bytes;
 }

@@ -66,6 +66,7 @@ class Loop {
 
  private:
   void step(const data::Batch& batch);
+  void rewire();
   void evaluate();
   void save();
   [[noreturn]] void refuse(const std::string& what) const;
@@ -161,6 +162,18 @@ void Loop::step(const data::Batch& batch) {
   if (const double scale = session_.counters().loss_scale; scale != 1) line.loss_scale = scale;
   folder_.add_metrics(line);
   listener_.on_step(report);
+  if (rewires_after(settings_.rewiring, session_.step())) rewire();
+}
+
+void Loop::rewire() {
+  session_.rewire();
+  const SparseReport report = describe_sparse(session_);
+  const auto examples = static_cast<double>(dataset_.description().train_examples);
+  folder_.add_metrics({.step = session_.step(),
+                       .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
+                       .pruned = report.pruned,
+                       .threshold = report.threshold,
+                       .nonzeros = report.nonzeros});
 }
 
 void Loop::refuse(const std::string& what) const {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "train/rewiring.h"
 #include "train/run_folder.h"
 #include "train/schedule.h"
 #include "train/session.h"
@@ -19,6 +20,7 @@ namespace snug::train {
 struct LoopSettings {
   std::uint64_t total_steps = 0;
   Schedule schedule;
+  RewiringSchedule rewiring;                    // of sparse weights
   std::optional<std::uint64_t> eval_every;      // steps; nothing: after every epoch
   std::optional<std::uint64_t> snapshot_every;  // steps; nothing: after every epoch
   std::size_t keep = 2;                         // newest snapshots kept beside the best

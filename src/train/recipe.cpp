@@ -21,6 +21,7 @@ constexpr std::int64_t kMostCount = std::int64_t{1} << 40U;
 constexpr std::uint64_t kMostRecipeBytes = 1'000'000;
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "fp16", "bf16"};
 constexpr std::array<std::string_view, 2> kDevices{"cpu", "cuda"};
+constexpr std::array<std::string_view, 3> kSparseMethods{"fixed", "set", "dsr"};
 constexpr std::array<std::string_view, 3> kSchedules{"constant", "step", "cosine"};
 
 // What is wrong with a recipe's values: the key, as in "optimizer.momentum", and a sentence about it.
@@ -87,6 +88,31 @@ void check_schedule(const ScheduleRecipe& schedule, Checker& check) {
     check.require(schedule.milestones.empty(), "schedule.milestones", "go only with kind = \"step\"");
 }
 
+void check_sparse(const SparseRecipe& sparse, Checker& check) {
+  if (!sparse.nonzero) {
+    check.require(sparse == SparseRecipe{}, "sparse.nonzero", "is missing; say what share of the weights is stored, as in 0.3");
+    return;
+  }
+  check.require(*sparse.nonzero > 0 && *sparse.nonzero <= 1, "sparse.nonzero",
+                fmt::format("takes a number above 0, up to 1, not {}", *sparse.nonzero));
+  check.choice("sparse.method", sparse.method, kSparseMethods);
+  check.number("sparse.rewire_fraction", sparse.rewire_fraction, 0, 1);
+  check.number("sparse.threshold", sparse.threshold, 0, 1e6);
+  for (const double every : sparse.rewire_every) {
+    check.require(every >= 0 && every <= 1e9 && every == std::floor(every), "sparse.rewire_every",
+                  "takes whole numbers of steps, 0 for never");
+  }
+  double before = 0;
+  for (const double milestone : sparse.rewire_milestones) {
+    check.require(milestone > before && std::isfinite(milestone), "sparse.rewire_milestones",
+                  "must be numbers of epochs that rise");
+    before = milestone;
+  }
+  check.require(sparse.rewire_every.size() == sparse.rewire_milestones.size() + 1, "sparse.rewire_every",
+                fmt::format("has {} numbers where {} milestones need {}", sparse.rewire_every.size(),
+                            sparse.rewire_milestones.size(), sparse.rewire_milestones.size() + 1));
+}
+
 std::optional<Complaint> find_complaint(const Recipe& recipe) {
   Checker check;
   check.text("model", recipe.model);
@@ -119,6 +145,7 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
   if (recipe.init) check.text("init", *recipe.init);
   check_optimizer(recipe.optimizer, check);
   check_schedule(recipe.schedule, check);
+  check_sparse(recipe.sparse, check);
   return check.complaint;
 }
 
@@ -193,7 +220,15 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   schedule.number("gamma", recipe.schedule.gamma);
   schedule.number("final", recipe.schedule.final);
 
-  for (const RecipeTable* table : {&root, &optimizer, &schedule}) table->refuse_unknown_keys();
+  RecipeTable sparse = root.table("sparse");
+  sparse.number("nonzero", recipe.sparse.nonzero);
+  sparse.text("method", recipe.sparse.method);
+  sparse.numbers("rewire_every", recipe.sparse.rewire_every);
+  sparse.numbers("rewire_milestones", recipe.sparse.rewire_milestones);
+  sparse.number("rewire_fraction", recipe.sparse.rewire_fraction);
+  sparse.number("threshold", recipe.sparse.threshold);
+
+  for (const RecipeTable* table : {&root, &optimizer, &schedule, &sparse}) table->refuse_unknown_keys();
   if (const auto complaint = find_complaint(recipe)) root.refuse(complaint->key, complaint->sentence);
   return recipe;
 }
@@ -255,6 +290,15 @@ std::string print_recipe(const Recipe& recipe) {
   line("milestones", fmt::format("[{}]", fmt::join(recipe.schedule.milestones, ", ")));
   number("gamma", recipe.schedule.gamma);
   number("final", recipe.schedule.final);
+
+  if (!recipe.sparse.nonzero) return text;
+  text += "\n[sparse]\n";
+  number("nonzero", *recipe.sparse.nonzero);
+  line("method", toml_text(recipe.sparse.method));
+  line("rewire_every", fmt::format("[{}]", fmt::join(recipe.sparse.rewire_every, ", ")));
+  line("rewire_milestones", fmt::format("[{}]", fmt::join(recipe.sparse.rewire_milestones, ", ")));
+  number("rewire_fraction", recipe.sparse.rewire_fraction);
+  number("threshold", recipe.sparse.threshold);
   return text;
 }
 

@@ -47,6 +47,19 @@ struct ScheduleRecipe {
   friend bool operator==(const ScheduleRecipe&, const ScheduleRecipe&) = default;
 };
 
+// Weights stored by their nonzeros. What is not told is as in the report (Table 5), whose schedule is for 200 epochs.
+struct SparseRecipe {
+  std::optional<double> nonzero;  // the share that is stored; nothing: all weights are dense
+  std::string method = "dsr";     // fixed, set or dsr
+  // After how many steps the pattern is rewired: the first number until the first milestone, in epochs, and so on; 0: never.
+  std::vector<double> rewire_every = {100, 200, 400, 800, 0};
+  std::vector<double> rewire_milestones = {25, 80, 140, 190};
+  double rewire_fraction = 0.01377866;  // of all weights of the sparse tensors, zero or not
+  double threshold = 1e-3;              // weights below it are pruned, in the beginning
+
+  friend bool operator==(const SparseRecipe&, const SparseRecipe&) = default;
+};
+
 struct Recipe {
   std::string model;
   std::optional<std::int64_t> classes;     // nothing: the data's or the model's own
@@ -74,6 +87,7 @@ struct Recipe {
   std::optional<std::string> init;             // weights to begin with
   OptimizerRecipe optimizer;
   ScheduleRecipe schedule;
+  SparseRecipe sparse;
 
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };

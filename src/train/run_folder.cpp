@@ -81,6 +81,9 @@ std::string to_json(const MetricsLine& line) {
   add("measured_peak_bytes", line.measured_peak_bytes);
   add("test_loss", line.test_loss);
   add("test_accuracy", line.test_accuracy);
+  add("pruned", line.pruned);
+  add("threshold", line.threshold);
+  for (const auto& [layer, count] : line.nonzeros) json["nonzeros"][layer] = count;
   return json.dump();
 }
 

@@ -11,7 +11,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "plan/plan.h"
 #include "train/file_io.h"
@@ -37,6 +40,10 @@ struct MetricsLine {
   std::optional<std::int64_t> measured_peak_bytes;  // of the arena
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
+  // Of a rewiring of sparse weights: how many went and came, the next threshold, and where the nonzeros are now.
+  std::optional<std::int64_t> pruned;
+  std::optional<double> threshold;
+  std::vector<std::pair<std::string, std::int64_t>> nonzeros;
 };
 
 // A number that JSON does not have (NaN, infinity) is written as null.

@@ -114,6 +114,11 @@ Result Session::evaluate(const Examples& examples) {
   return run(SectionKind::eval, examples);
 }
 
+void Session::rewire() {
+  executor_->write_scalars({.seed = seed_, .step = step_});
+  executor_->run(SectionKind::rewire);
+}
+
 Session::Counters Session::counters() const {
   return {.seed = seed_, .step = step_, .learning_rate = learning_rate_, .loss_scale = loss_scale_};
 }

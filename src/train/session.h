@@ -43,6 +43,9 @@ class Session {
   // Any number of examples; weights, statistics and counters stay as they are.
   Result evaluate(const Examples& examples);
 
+  // Moves the pattern of sparse weights (the program's section `rewire`), keyed by seed and step.
+  void rewire();
+
   void set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
   // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Fixed; losses that
   // are reported are not scaled. A power of two changes no bit as long as nothing over- or underflows.

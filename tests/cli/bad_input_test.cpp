@@ -85,11 +85,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan wrn-28-2 --batch 4 --image-size 0", "--image-size takes a whole number from 1 to 65536, not '0'"},
         BadInput{"plan wrn-28-2 --batch 4 --threads 0", "--threads takes a whole number from 1 to 1024, not '0'"}));
 
-INSTANTIATE_TEST_SUITE_P(NotYet, BadInputs,
-                         testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp8",
-                                                  "precision 'fp8' is not possible on 'cpu'; use fp32, bf16 or fp16"},
-                                         BadInput{"profile wrn-28-2 --batch 4 --nonzero 0.3",
-                                                  "--nonzero goes with --accounting paper; weights are trained dense so far"}));
+INSTANTIATE_TEST_SUITE_P(
+    NotYet, BadInputs,
+    testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp8",
+                             "precision 'fp8' is not possible on 'cpu'; use fp32, bf16 or fp16"},
+                    BadInput{"train small-cnn --nonzero 0.3 --device cuda",
+                             "sparse weights are trained on the CPU so far; leave out --nonzero or --device cuda"},
+                    BadInput{"plan wrn-28-2 --batch 4 --nonzero 1.5", "--nonzero takes a number from 0.0001 to 1, not '1.5'"}));
 
 INSTANTIATE_TEST_SUITE_P(
     PaperAccounting, BadInputs,

@@ -73,6 +73,10 @@ Values values_of(const OperandSpec& spec, DType dtype, std::uint64_t seed) {
   const DType stored = type_of(spec, dtype).dtype;
   const bool whole = spec.kind != Kind::real && spec.kind != Kind::statistic && spec.kind != Kind::wide;
   Values values;
+  if (!spec.numbers.empty()) {
+    for (const double number : spec.numbers) values.numbers.push_back(whole ? number : rounded_to(stored, number));
+    return values;
+  }
   for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
     const double value = spec.low + (spec.high - spec.low) * uniform(seed);
     values.numbers.push_back(whole ? std::floor(value) : rounded_to(stored, value));
@@ -358,6 +362,7 @@ std::vector<OpCase> op_cases() {
   for (OpCase& test : norm_cases()) cases.push_back(std::move(test));
   for (OpCase& test : other_cases()) cases.push_back(std::move(test));
   for (OpCase& test : update_cases()) cases.push_back(std::move(test));
+  for (OpCase& test : sparse_cases()) cases.push_back(std::move(test));
   return cases;
 }
 

@@ -25,6 +25,8 @@ struct TrainedModel {
   std::uint64_t steps = 4;
   int threads = 2;
   DType dtype = DType::f32;
+  SparseOptions sparse = {};
+  std::uint64_t rewire_every = 0;  // steps; 0: never
 };
 
 struct TrainedBits {
@@ -67,6 +69,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
   const Backend backend = backends::cpu_backend(model.threads);
   train::Session session(compile(build(model), backend,
                                  {.batch = model.batch,
+                                  .sparse = model.sparse,
                                   .checkpoint = parse_checkpoint_strategy(how.checkpoint),
                                   .passes = {.disabled = how.without},
                                   .red_zone = how.red_zone}),
@@ -85,6 +88,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
     for (std::size_t i = 0; i < count; ++i) images.push_back(static_cast<std::byte>(philox(3, i, step).word[0]));
     for (std::int32_t i = 0; i < model.batch; ++i) labels.push_back((i * 7 + static_cast<std::int32_t>(step)) % 10);
     bits.losses.push_back(session.train_step({images, labels}).loss);
+    if (model.rewire_every > 0 && session.step() % model.rewire_every == 0) session.rewire();
   }
   for (std::size_t i = 0; i < program.states.size(); ++i) {
     if (program.states[i].role == Role::input || program.states[i].role == Role::scalar) continue;

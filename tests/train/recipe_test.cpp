@@ -12,32 +12,40 @@ namespace snug::train {
 namespace {
 
 Recipe full_recipe() {
-  return {
-      .model = "wrn-28-2",
-      .classes = 100,
-      .image_size = 64,
-      .data = "a folder/with \"quotes\" \\ and \xC3\xA4\t\x7F\x01",
-      .batch = 128,
-      .microbatch = 16,
-      .statistics_group = 5,
-      .precision = "bf16",
-      .checkpoint = "residual-2*",
-      .budget_bytes = Bytes(24'000'000),
-      .workspace_limit = Bytes(262'144),
-      .allow = {"exact", "microbatch"},
-      .device = "cuda",
-      .threads = 3,
-      .seed = std::numeric_limits<std::int64_t>::max(),
-      .epochs = std::nullopt,
-      .steps = 12345,
-      .eval_every = 100,
-      .snapshot_every = 50,
-      .keep = 7,
-      .freeze = {"conv1.", "bn1"},
-      .init = "weights.safetensors",
-      .optimizer = {.learning_rate = 0.1 + 0.2, .momentum = 0.95, .nesterov = false, .weight_decay = 1e-5, .clip_norm = 1.0},
-      .schedule = {
-          .kind = ScheduleRecipe::Kind::step, .warmup_steps = 10, .milestones = {60, 120.5, 160}, .gamma = 0.2, .final = 1e-3}};
+  return {.model = "wrn-28-2",
+          .classes = 100,
+          .image_size = 64,
+          .data = "a folder/with \"quotes\" \\ and \xC3\xA4\t\x7F\x01",
+          .batch = 128,
+          .microbatch = 16,
+          .statistics_group = 5,
+          .precision = "bf16",
+          .checkpoint = "residual-2*",
+          .budget_bytes = Bytes(24'000'000),
+          .workspace_limit = Bytes(262'144),
+          .allow = {"exact", "microbatch"},
+          .device = "cuda",
+          .threads = 3,
+          .seed = std::numeric_limits<std::int64_t>::max(),
+          .epochs = std::nullopt,
+          .steps = 12345,
+          .eval_every = 100,
+          .snapshot_every = 50,
+          .keep = 7,
+          .freeze = {"conv1.", "bn1"},
+          .init = "weights.safetensors",
+          .optimizer = {.learning_rate = 0.1 + 0.2, .momentum = 0.95, .nesterov = false, .weight_decay = 1e-5, .clip_norm = 1.0},
+          .schedule = {.kind = ScheduleRecipe::Kind::step,
+                       .warmup_steps = 10,
+                       .milestones = {60, 120.5, 160},
+                       .gamma = 0.2,
+                       .final = 1e-3},
+          .sparse = {.nonzero = 0.3,
+                     .method = "set",
+                     .rewire_every = {50, 0},
+                     .rewire_milestones = {12.5},
+                     .rewire_fraction = 0.02,
+                     .threshold = 1e-4}};
 }
 
 std::string refusal(const std::string& text) {
@@ -61,6 +69,21 @@ TEST(Recipe, WhatIsNotSaidKeepsItsDefault) {
   EXPECT_EQ(recipe.optimizer.learning_rate, 1.0);
   EXPECT_EQ(recipe.optimizer.momentum, 0.9);
   EXPECT_EQ(parse_recipe("model = \"x\"\nbudget = 1000").budget_bytes, Bytes(1000));
+}
+
+TEST(Recipe, SparseWeightsAreAskedForByTheirShare) {
+  const Recipe recipe = parse_recipe("model = \"x\"\n[sparse]\nnonzero = 0.3\n");
+  EXPECT_EQ(recipe.sparse.nonzero, 0.3);
+  EXPECT_EQ(recipe.sparse.method, "dsr");
+  EXPECT_EQ(recipe.sparse.rewire_every, (std::vector<double>{100, 200, 400, 800, 0}));  // the report's
+  EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nmethod = \"set\"\n"),
+            "recipe: sparse.nonzero is missing; say what share of the weights is stored, as in 0.3");
+  EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0\n"),
+            "recipe, line 3: sparse.nonzero takes a number above 0, up to 1, not 0");
+  EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0.5\nrewire_every = [10, 20]\n"),
+            "recipe, line 4: sparse.rewire_every has 2 numbers where 4 milestones need 5");
+  EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0.5\nmethod = \"magic\"\n"),
+            "recipe, line 4: sparse.method is 'magic'; it can be fixed, set, dsr");
 }
 
 TEST(Recipe, BudgetsArePrintedExactly) {

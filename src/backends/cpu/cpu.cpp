@@ -5,6 +5,7 @@
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/promoted.h"
 #include "backends/cpu/simd.h"
+#include "backends/cpu/sparse_conv2d.h"
 #include "backends/host_device.h"
 #include "backends/reference/reference.h"
 
@@ -19,6 +20,12 @@ Backend cpu_backend(int threads) {
                               &cpu::onednn_conv2d_grad_weight,
                               &cpu::onednn_conv2d_grad_weight_quarters,
                               &cpu::onednn_conv2d_grad_weight_blocks,
+                              &cpu::onednn_sparse_conv2d,
+                              &cpu::direct_sparse_conv2d,
+                              &cpu::onednn_sparse_conv2d_grad_input,
+                              &cpu::direct_sparse_conv2d_grad_input,
+                              &cpu::onednn_sparse_conv2d_grad_weight,
+                              &cpu::direct_sparse_conv2d_grad_weight,
                               &cpu::onednn_linear,
                               &cpu::onednn_linear_grad_input,
                               &cpu::onednn_linear_grad_weight,
