@@ -74,7 +74,10 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
     return graph;
   };
   FitRequest request{.model = model,
-                     .options = {.batch = batch, .passes = passes, .workspace_limit = workspace_limit},
+                     .options = {.batch = batch,
+                                 .sgd = sgd_for(precision, flags.rounding),
+                                 .passes = passes,
+                                 .workspace_limit = workspace_limit},
                      .budget = budget,
                      .microbatch = microbatch,
                      .checkpoint = checkpoint,

@@ -86,6 +86,7 @@ train::Recipe recipe_of(const Flags& flags) {
     recipe.seed = static_cast<std::uint64_t>(parse_count("--seed", *flags.seed, 0, std::numeric_limits<std::int64_t>::max()));
   }
   if (flags.precision) recipe.precision = *flags.precision;
+  if (flags.rounding) recipe.rounding = *flags.rounding;
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
   if (flags.device) recipe.device = *flags.device;
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
@@ -121,6 +122,7 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--device", &flags.device},
       {"--threads", &flags.threads},
       {"--precision", &flags.precision},
+      {"--rounding", &flags.rounding},
       {"--checkpoint", &flags.checkpoint},
       {"--epochs", &flags.epochs},
       {"--steps", &flags.steps},

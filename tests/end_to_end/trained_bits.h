@@ -67,6 +67,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
   const Backend backend = backends::cpu_backend(model.threads);
   train::Session session(compile(build(model), backend,
                                  {.batch = model.batch,
+                                  .sgd = {.stochastic_rounding = model.dtype == DType::bf16},
                                   .checkpoint = parse_checkpoint_strategy(how.checkpoint),
                                   .passes = {.disabled = how.without},
                                   .red_zone = how.red_zone}),
