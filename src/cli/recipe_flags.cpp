@@ -87,6 +87,7 @@ train::Recipe recipe_of(const Flags& flags) {
   }
   if (flags.precision) recipe.precision = *flags.precision;
   if (flags.nonzero) recipe.sparse.nonzero = parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1);
+  if (flags.rounding) recipe.rounding = *flags.rounding;
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
   if (flags.device) recipe.device = *flags.device;
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
@@ -123,6 +124,7 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--threads", &flags.threads},
       {"--precision", &flags.precision},
       {"--nonzero", &flags.nonzero},
+      {"--rounding", &flags.rounding},
       {"--checkpoint", &flags.checkpoint},
       {"--epochs", &flags.epochs},
       {"--steps", &flags.steps},

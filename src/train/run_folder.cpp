@@ -78,6 +78,7 @@ std::string to_json(const MetricsLine& line) {
   add("loss_scale", line.loss_scale);
   add("images_per_second", line.images_per_second);
   add("resident_bytes", line.resident_bytes);
+  add("skipped_steps", line.skipped_steps);
   add("measured_peak_bytes", line.measured_peak_bytes);
   add("test_loss", line.test_loss);
   add("test_accuracy", line.test_accuracy);

@@ -36,6 +36,7 @@ struct MetricsLine {
   std::optional<double> learning_rate;
   std::optional<double> loss_scale;  // where gradients are scaled
   std::optional<double> images_per_second;
+  std::optional<std::uint64_t> skipped_steps;       // for an overflow, so far
   std::optional<std::int64_t> resident_bytes;       // of the process now, as the operating system counts
   std::optional<std::int64_t> measured_peak_bytes;  // of the arena
   std::optional<double> test_loss;
