@@ -23,13 +23,6 @@ std::int64_t own_image_size(const train::Recipe& recipe) {
   throw_user_error("'{}' does not take images", recipe.model);
 }
 
-DType stored_as(const train::Recipe& recipe) {
-  if (recipe.precision == "fp32") return DType::f32;
-  if (recipe.precision == "fp16" && recipe.device == "cuda") return DType::f16;
-  throw_user_error("precision '{}' is not possible on '{}'; use fp32{}", recipe.precision, recipe.device,
-                   recipe.device == "cuda" ? " or fp16" : "");
-}
-
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
 bool augments(const train::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
 
@@ -42,6 +35,14 @@ SparseOptions sparse_options(const train::SparseRecipe& sparse) {
 }
 
 }  // namespace
+
+DType stored_as(std::string_view precision, std::string_view device) {
+  if (precision == "fp32") return DType::f32;
+  if (precision == "fp16") return DType::f16;
+  if (precision == "bf16" && device == "cpu") return DType::bf16;
+  throw_user_error("precision '{}' is not possible on '{}'; use {}", precision, device,
+                   device == "cpu" ? "fp32, bf16 or fp16" : "fp32 or fp16");
+}
 
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
   return data::open_dataset(recipe.data,
@@ -56,7 +57,7 @@ Backend open_backend(const train::Recipe& recipe) {
 }
 
 FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs) {
-  const DType dtype = stored_as(recipe);
+  const DType dtype = stored_as(recipe.precision, recipe.device);
   const std::optional<CheckpointStrategy> checkpoint =
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
   const std::int64_t classes = recipe.classes.value_or(data.classes);

@@ -12,6 +12,9 @@
 
 namespace snug {
 
+// What activations, weights, gradients and momenta are stored in. UserError when the device cannot.
+DType stored_as(std::string_view precision, std::string_view device);
+
 // Image folders come in the size that the recipe or else the model asks for.
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe);
 

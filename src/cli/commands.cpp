@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "api/costs.h"
+#include "api/prepare.h"
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "base/threads.h"
@@ -56,11 +57,11 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
       flags.checkpoint ? std::optional(parse_checkpoint_strategy(*flags.checkpoint)) : std::nullopt;
   const Allowance allowed = flags.allow ? parse_allowance(parse_list("--allow", *flags.allow)) : Allowance();
   const std::string precision = flags.precision.value_or("fp32");
-  require_value("--precision", precision, "fp32");
   const int threads = thread_count(asked_threads(flags));
   const frontend::ZooOptions options{
       .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
       .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0,
+      .dtype = stored_as(precision, "cpu"),
       .statistics_group = group};
 
   Backend backend = backends::cpu_backend(threads);

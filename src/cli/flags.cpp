@@ -38,7 +38,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain needed) (default: none, "
       "or what the budget asks for)");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
-  add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
+  add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
   add(app, "--nonzero", flags.nonzero, "SHARE",
       "share of the convolutions' weights, all but the first, that is stored and trained, as in 0.3 (default: 1)");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
@@ -194,10 +194,6 @@ std::vector<std::string> parse_list(std::string_view flag, std::string_view text
     if (comma == std::string_view::npos) return words;
     text.remove_prefix(comma + 1);
   }
-}
-
-void require_value(std::string_view flag, std::string_view value, std::string_view possible) {
-  if (value != possible) throw_user_error("{} '{}' is not possible; so far there is only '{}'", flag, value, possible);
 }
 
 }  // namespace snug::cli

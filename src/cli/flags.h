@@ -93,9 +93,6 @@ Bytes parse_size(std::string_view flag, std::string_view text);
 // The words between commas.
 std::vector<std::string> parse_list(std::string_view flag, std::string_view text);
 
-// UserError unless `value` is the one that is possible so far.
-void require_value(std::string_view flag, std::string_view value, std::string_view possible);
-
 inline constexpr double kLeastNonzero = 0.0001;
 inline constexpr std::int64_t kMostExamples = 1'000'000'000;
 

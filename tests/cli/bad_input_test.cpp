@@ -83,8 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     NotYet, BadInputs,
-    testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp16",
-                             "--precision 'fp16' is not possible; so far there is only 'fp32'"},
+    testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp8",
+                             "precision 'fp8' is not possible on 'cpu'; use fp32, bf16 or fp16"},
                     BadInput{"train small-cnn --nonzero 0.3 --device cuda",
                              "sparse weights are trained on the CPU so far; leave out --nonzero or --device cuda"},
                     BadInput{"plan wrn-28-2 --batch 4 --nonzero 1.5", "--nonzero takes a number from 0.0001 to 1, not '1.5'"}));

@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
             "--budget: 'lots' is not a size; write a number of bytes such as 6.7MB (1e6), 6.4MiB (2^20) or 6700000"},
         Bad{"train small-cnn --budget 0", "budget must be more than 0 bytes"},
         Bad{"train small-cnn --device tpu", "device is 'tpu'; it can be cpu, cuda"},
-        Bad{"train small-cnn --precision fp16", "precision 'fp16' is not possible on 'cpu'; use fp32"},
+        Bad{"train small-cnn --precision bf16 --device cuda", "precision 'bf16' is not possible on 'cuda'; use fp32 or fp16"},
         Bad{"train small-cnn --precision int3", "precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "

@@ -202,15 +202,16 @@ class OneNode {
 Attributes attributes_for(const OpCase& test, DType dtype) {
   Attributes attributes = test.attributes;
   if (test.op == &ops::image_input) attributes.set("bits", std::int64_t{bits_per_element(dtype)});
+  if (test.op == &ops::image_input && dtype == DType::bf16) attributes.set("bfloat", std::int64_t{1});
   return attributes;
 }
 
-bool is_real(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16; }
+bool is_real(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 // Two roundings of the stored type, and the error of summing in f32.
 double allowed_error(DType stored, double expected, const OpCase& test) {
   if (!is_real(stored)) return 0;
-  const double unit = stored == DType::f16 ? 0x1p-11 : 0x1p-24;
+  const double unit = stored == DType::f16 ? 0x1p-11 : stored == DType::bf16 ? 0x1p-8 : 0x1p-24;
   const double smallest = stored == DType::f16 ? 0x1p-24 : 0;  // between neighbours near zero
   return 2 * unit * std::abs(expected) + unit * test.rounded_on_the_way + 0x1p-24 * test.terms + smallest;
 }

@@ -24,6 +24,7 @@ struct TrainedModel {
   std::int64_t image_size = 32;
   std::uint64_t steps = 4;
   int threads = 2;
+  DType dtype = DType::f32;
   SparseOptions sparse = {};
   std::uint64_t rewire_every = 0;  // steps; 0: never
 };
@@ -37,8 +38,8 @@ struct TrainedBits {
 };
 
 // Dropout, augmented images, unfused ReLUs with and without batch norm, a maximum's argmax, group norm, a bias.
-inline Graph dropout_network(std::int64_t microbatch) {
-  frontend::GraphBuilder b("dropout-network", microbatch);
+inline Graph dropout_network(std::int64_t microbatch, DType dtype) {
+  frontend::GraphBuilder b("dropout-network", microbatch, dtype);
   ValueId x = b.images({.channels = 3, .height = 16, .width = 16, .crop_padding = 2});
   x = b.relu("relu1", b.batch_norm("bn1", b.conv2d("conv1", x, {.out_channels = 16, .padding = 1})));
   x = b.dropout("dropout1", b.relu("relu2", b.conv2d("conv2", x, {.out_channels = 16, .padding = 1, .bias = true})), 0.3);
@@ -52,8 +53,8 @@ inline Graph dropout_network(std::int64_t microbatch) {
 }
 
 inline Graph build(const TrainedModel& model) {
-  if (model.name == "dropout-network") return dropout_network(model.microbatch);
-  return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size});
+  if (model.name == "dropout-network") return dropout_network(model.microbatch, model.dtype);
+  return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size, .dtype = model.dtype});
 }
 
 // How the steps are compiled; what they compute does not depend on it.

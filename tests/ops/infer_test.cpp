@@ -196,6 +196,7 @@ TEST(Infer, LossInputAndUpdate) {
   const std::string image = "mean=[1.0,2.0,3.0], std=[1.0,1.0,1.0], padding=4, augment=1, ";
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]/channels_last", kScalars}, image + "bits=64"), "f64[5x3x8x8]/channels_last");
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]/channels_last", kScalars}, image + "bits=16"), "f16[5x3x8x8]/channels_last");
+  EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]", kScalars}, image + "bits=16, bfloat=1"), "bf16[5x3x8x8]");
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]", kScalars}, image + "bits=8"),
             "image_input: 8 bits a value is not possible; use 16, 32 or 64");
   EXPECT_EQ(infer("image_input", {"f32[5x3x8x8]", kScalars}, image + "bits=32"),

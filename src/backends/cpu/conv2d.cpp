@@ -126,8 +126,9 @@ struct WeightGradient {
   bool adds;
 
   WeightGradient(const Type& dy, const Type& x, const Type& dw, const Attributes& attributes)
-      : conv(x, dw, dy, attributes), description(conv.backward_weights(conv.wanted_weight)), adds(accumulates(attributes)) {}
-  // The primitive overwrites its output, so a sum, or another layout, goes through a fresh gradient in the workspace.
+      : conv(x, dw, dy, attributes), description(conv.backward_weights(conv.wanted_gradient())), adds(accumulates(attributes)) {}
+  // The primitive overwrites its output, so a sum, another layout or another type goes through a fresh gradient in the
+  // workspace.
   bool in_place() const { return !adds && !changes_layout(); }
   bool changes_layout() const { return description.diff_weights_desc() != conv.weight; }
 };
@@ -165,12 +166,15 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
        {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), cutter.cut(size_of(description.scratchpad_desc())))}});
   if (gradient.in_place()) return chain;
   const std::byte* sum = gradient.adds ? arguments.inputs[2].data : nullptr;
-  if (gradient.changes_layout()) {
+  if (output.type.dtype != DType::f32) {
+    chain->add_action(place_gradient(description.diff_weights_desc(), fresh, output.type, gradient.conv.geometry.groups, sum,
+                                     output.data, arguments.threads));
+  } else if (gradient.changes_layout()) {
     if (gradient.adds && sum != output.data) chain->add_action(copy_bytes(sum, output.data, output.type.bytes()));
     chain->add_reorder(fresh_gradient, memory_at(gradient.conv.weight, output.data), gradient.adds);
   } else {
-    chain->add_action(
-        add_floats(sum, fresh, output.data, size_of(description.diff_weights_desc()).count() / 4, arguments.threads));
+    chain->add_action(add_elements(DType::f32, sum, fresh, output.data, size_of(description.diff_weights_desc()).count() / 4,
+                                   arguments.threads));
   }
   return chain;
 }
@@ -197,6 +201,19 @@ std::optional<Layout> data_gradient_weight_layout(const KernelQuery& query) {
   }
 }
 
+// A forward primitive that falls back to a general matrix product in this layout would cost more than a copy.
+bool runs_forward(const Convolution& conv, const dnnl::memory::desc& weight) {
+  const std::string_view implementation = conv.forward(weight).impl_info_str();
+  return implementation.starts_with("jit") || implementation.starts_with("brg");
+}
+
+// oneDNN's kernels for bf16 each have a layout of their own. This is the forward pass's without scratch, as fast as the one that
+// oneDNN prefers; blocks of 16 x 16 channels lie in it in the same order as in the others.
+std::optional<Layout> bfloat_weight_layout(const Convolution& conv) {
+  const dnnl::memory::desc paired(conv.weight.dims(), conv.weight.data_type(), dnnl::memory::format_tag::ABcd8b16a2b);
+  return runs_forward(conv, paired) ? named_layout(paired) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
@@ -207,13 +224,11 @@ std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
     const OmpThreads scope(query.threads);
     const Convolution conv(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
     if (conv.geometry.groups != 1) return std::nullopt;
+    if (query.inputs[1].dtype == DType::bf16) return bfloat_weight_layout(conv);
     const dnnl::memory::desc wanted = conv.backward_weights(conv.any_weight()).diff_weights_desc();
     auto layout = named_layout(wanted);
     if (!layout) return std::nullopt;
-    // A forward primitive that falls back to a general matrix product in this layout would cost more than the copy.
-    const std::string_view implementation = conv.forward(wanted).impl_info_str();
-    if (!implementation.starts_with("jit") && !implementation.starts_with("brg")) return std::nullopt;
-    return layout;
+    return runs_forward(conv, wanted) ? layout : std::nullopt;
   } catch (const dnnl::error&) {
     return std::nullopt;  // oneDNN has no such convolution; another kernel will take the plain layout
   }
