@@ -2,12 +2,15 @@
 // between them. Nothing beside the store is needed but a few numbers a tensor.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "backends/sparse_store.h"
+#include "ir/kernel.h"
+#include "ir/scalars.h"
 
 namespace snug::backends {
 
@@ -106,7 +109,7 @@ class Rewiring {
   }
 
  private:
-  static double magnitude(T value) { return std::abs(static_cast<double>(value)); }
+  static double magnitude(T value) { return std::abs(real_of(value)); }
 
   // Moves what stays to the left; goes(tensor, k) is asked once for each value, in order.
   template <typename Goes>
@@ -167,6 +170,49 @@ class Rewiring {
   ops::SparseGrid grid_;
   std::int64_t nonzeros_;
   std::vector<std::int64_t> survivors_, room_, growth_;
+};
+
+// An output that may lie in its input's bytes, with the input's contents.
+template <typename T>
+T* brought_over(const Operand& input, const Operand& output) {
+  if (input.data != output.data) std::memcpy(output.data, input.data, static_cast<std::size_t>(output.type.bytes().count()));
+  return reinterpret_cast<T*>(output.data);
+}
+
+// The op `rewire` for values of type T.
+template <typename T>
+class BoundRewiring final : public BoundKernel {
+ public:
+  explicit BoundRewiring(const KernelArguments& arguments)
+      : attributes_(arguments.attributes),
+        inputs_(arguments.inputs.begin(), arguments.inputs.end()),
+        outputs_(arguments.outputs.begin(), arguments.outputs.end()),
+        rewiring_(ops::SparseGrid::from(arguments.attributes), arguments.inputs[0].type.elements()) {}
+
+  void run() override {
+    T* values = brought_over<T>(inputs_[0], outputs_[0]);
+    auto* columns = brought_over<std::uint8_t>(inputs_[1], outputs_[1]);
+    auto* rows = brought_over<std::int32_t>(inputs_[2], outputs_[2]);
+    auto* threshold = brought_over<double>(inputs_[3], outputs_[3]);
+    Scalars scalars;
+    std::memcpy(&scalars, inputs_[4].data, sizeof scalars);
+    const std::int64_t target = attributes_.integer("target");
+    std::int64_t pruned = 0;
+    if (attributes_.integer("per_tensor") != 0) {
+      pruned = rewiring_.prune_smallest(target, values, columns, rows);
+    } else {
+      pruned = rewiring_.prune_below(*threshold, values, columns, rows);
+      *threshold = adapted_threshold(*threshold, pruned, target);
+    }
+    *reinterpret_cast<double*>(outputs_[4].data) = static_cast<double>(pruned);
+    rewiring_.grow(scalars.seed, scalars.step, values, columns, rows);
+    if (outputs_.size() == 6) std::fill_n(reinterpret_cast<T*>(outputs_[5].data), outputs_[5].type.elements(), T{});
+  }
+
+ private:
+  Attributes attributes_;
+  std::vector<Operand> inputs_, outputs_;
+  Rewiring<T> rewiring_;
 };
 
 }  // namespace snug::backends

@@ -48,6 +48,12 @@ class PlaceWords {
   PhiloxBlock block_{};
 };
 
+// Elements of any type as real numbers; backends add their own types.
+inline double real_of(double value) { return value; }
+inline double real_of(float value) { return value; }
+inline void put_real(double& place, double value) { place = value; }
+inline void put_real(float& place, double value) { place = static_cast<float>(value); }
+
 // One tensor of the store for a kernel that reads or writes it.
 template <typename T>
 struct SparseRows {
@@ -60,6 +66,17 @@ struct SparseRows {
   std::int64_t end(std::int64_t row) const { return rows[row + 1]; }
   std::int64_t column(std::int64_t k) const { return column_at(columns, bits, k); }
 };
+
+// The values of some rows of a tensor, as they begin.
+using InitialDraw = double (*)(std::uint64_t seed, std::uint64_t key, std::uint64_t element);
+template <typename T>
+void draw_values(const ops::SparseSlot& slot, const SparseRows<T>& rows, std::int64_t begin, std::int64_t end, InitialDraw draw,
+                 std::uint64_t seed, std::uint64_t key, double spread) {
+  for (std::int64_t row = begin; row < end; ++row) {
+    for (std::int64_t k = rows.begin(row); k < rows.end(row); ++k)
+      put_real(rows.values[k], spread * draw(seed, key, static_cast<std::uint64_t>(slot.logical_element(row, rows.column(k)))));
+  }
+}
 
 // A random pattern with `nonzeros[t]` values in tensor t.
 void draw_pattern(const ops::SparseGrid& grid, std::span<const std::int64_t> nonzeros, std::uint64_t seed,

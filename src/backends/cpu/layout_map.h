@@ -24,6 +24,9 @@ class LayoutMap {
   // In the order of the indices.
   std::int64_t elements() const { return size(0) * size(1) * size(2) * size(3) * size(4); }
 
+  // What one index adds.
+  std::int64_t place(std::size_t dim, std::int64_t index) const { return places_[dim][static_cast<std::size_t>(index)]; }
+
   std::int64_t operator()(const std::array<std::int64_t, kRank>& at) const {
     std::int64_t place = 0;
     for (std::size_t dim = 0; dim < kRank; ++dim) place += places_[dim][static_cast<std::size_t>(at[dim])];

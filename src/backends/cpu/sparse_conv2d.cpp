@@ -128,7 +128,7 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
 dnnl::convolution_backward_weights::primitive_desc describe_grad_weight(const Type& dy, const Type& x,
                                                                         const Attributes& attributes) {
   const Convolution conv(x, dense_weight(attributes, x.dtype), dy, attributes);
-  return conv.backward_weights(conv.any_weight());
+  return conv.backward_weights(conv.wanted_gradient());
 }
 
 KernelMatch match_grad_weight(const KernelQuery& query) {
@@ -153,8 +153,8 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
               {DNNL_ARG_SRC, memory_at(description.src_desc(), arguments.inputs[1].data)},
               {DNNL_ARG_DIFF_WEIGHTS, memory_at(description.diff_weights_desc(), pieces.dense)},
               {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), pieces.scratchpad)}});
-  chain->add_action(gather_gradient(part, description.diff_weights_desc(), pieces.dense, arguments.outputs[0].data, pieces.tables,
-                                    arguments.threads));
+  chain->add_action(gather_gradient(part, description.diff_weights_desc(), pieces.dense, arguments.outputs[0].type.dtype,
+                                    arguments.outputs[0].data, pieces.tables, arguments.threads));
   return chain;
 }
 

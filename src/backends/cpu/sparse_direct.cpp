@@ -5,6 +5,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/sparse_conv2d.h"
 #include "backends/cpu/sparse_tiles.h"
+#include "backends/cpu/storage.h"
 #include "backends/sparse_store.h"
 
 // Sparse convolutions straight from the packed rows: no dense weight anywhere, and work in proportion to the nonzeros. The
@@ -23,8 +24,6 @@ constexpr std::int64_t kTileLength = 288;
 // Output channels whose weight gradients are summed up at a time.
 constexpr std::int64_t kRowsAtATime = 16;
 
-float to_real(float value) { return value; }
-
 Conv2dGeometry geometry_of(const Shape& input, const Attributes& attributes) {
   return Conv2dGeometry::from(input, SparseSlot::from(attributes).shape, attributes);
 }
@@ -32,7 +31,7 @@ Conv2dGeometry geometry_of(const Shape& input, const Attributes& attributes) {
 // Why direct kernels cannot take an operand; nothing when they can.
 std::optional<std::string> objection_to(std::initializer_list<const Type*> images) {
   for (const Type* type : images) {
-    if (type->dtype != DType::f32) return to_string(*type) + " is not f32";
+    if (!is_stored(type->dtype)) return to_string(*type) + " is not f32, bf16 or f16";
     if (type->layout.kind != Layout::Kind::channels_last) return to_string(*type) + " does not lie channels last";
   }
   return std::nullopt;
@@ -53,7 +52,7 @@ class UnpackedRow {
     const std::int64_t count = rows.end(row) - begin;
     for (std::int64_t i = 0; i < count; ++i) offsets_[i] = offset_of_column[rows.column(begin + i)];
     if (rows.values != nullptr) {
-      for (std::int64_t i = 0; i < count; ++i) weights_[i] = to_real(rows.values[begin + i]);
+      for (std::int64_t i = 0; i < count; ++i) weights_[i] = to_float(rows.values[begin + i]);
     }
     return {.weights = weights_, .at = offsets_, .count = count};
   }
@@ -110,7 +109,7 @@ struct Direct {
         return;
       }
       const T* from = image + (h * g.in_width + w) * g.in_channels + channels.begin;
-      for (std::int64_t c = 0; c < channels.size(); ++c) to[c * tiles.channel] = to_real(from[c]);
+      for (std::int64_t c = 0; c < channels.size(); ++c) to[c * tiles.channel] = to_float(from[c]);
     });
     if (channels.end == g.in_channels) std::fill(tile + g.in_channels * tiles.channel, tile + tiles.input_elements(), 0.0F);
   }
@@ -121,7 +120,7 @@ struct Direct {
     std::fill_n(out, tiles.out_length, 0.0F);
     for (std::int64_t r = 0; r < tiles.rows_of(first_row); ++r) {
       const T* from = image + (first_row + r) * g.out_width * g.out_channels + o;
-      for (std::int64_t w = 0; w < g.out_width; ++w) out[r * tiles.pitch + w] = to_real(from[w * g.out_channels]);
+      for (std::int64_t w = 0; w < g.out_width; ++w) out[r * tiles.pitch + w] = to_float(from[w * g.out_channels]);
     }
   }
 };
@@ -181,10 +180,10 @@ std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
         T* image = y + (n * g.out_height + first_row) * g.out_width * g.out_channels;
         for (std::int64_t o = 0; o < g.out_channels; ++o) {
           const simd::TileRow row = unpacked.unpack(direct.rows, o, direct.pieces.offset_table());
-          simd::tile_product(row, tile, bias == nullptr ? 0.0F : to_real(bias[o]), out, tiles.length_of(first_row));
+          simd::tile_product(row, tile, bias == nullptr ? 0.0F : to_float(bias[o]), out, tiles.length_of(first_row));
           for (std::int64_t r = 0; r < tiles.rows_of(first_row); ++r) {
             T* to = image + r * g.out_width * g.out_channels + o;
-            for (std::int64_t w = 0; w < g.out_width; ++w) to[w * g.out_channels] = T(out[r * tiles.pitch + w]);
+            for (std::int64_t w = 0; w < g.out_width; ++w) to[w * g.out_channels] = stored_float<T>(out[r * tiles.pitch + w]);
           }
         }
       }
@@ -211,7 +210,7 @@ void write_back(const SparseTiles& tiles, std::int64_t first_row, float* tile, T
                    [&](std::int64_t position, std::int64_t h, std::int64_t w) {
                      if (h < 0) return;
                      T* to = image + (h * g.in_width + w) * g.in_channels;
-                     for (std::int64_t c = 0; c < g.in_channels; ++c) to[c] = T(tile[c * tiles.channel + position]);
+                     for (std::int64_t c = 0; c < g.in_channels; ++c) to[c] = stored_float<T>(tile[c * tiles.channel + position]);
                    });
   if (last) return;
   const std::int64_t planes = g.in_channels * g.stride_height * g.stride_width;
@@ -306,24 +305,38 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
           }
           for (std::int64_t r = 0; r < rows; ++r) {
             const std::int64_t begin = direct.rows.begin(first + r);
-            for (std::int64_t k = begin; k < direct.rows.end(first + r); ++k) out[k] += sums[r * columns + k - begin];
+            for (std::int64_t k = begin; k < direct.rows.end(first + r); ++k)
+              out[k] = stored_float<T>(to_float(out[k]) + to_float(stored_float<T>(sums[r * columns + k - begin])));
           }
         }
       }));
   return chain;
 }
 
+using Bind = std::unique_ptr<BoundKernel> (*)(const KernelArguments&);
+
+template <Bind F32, Bind Bf16, Bind F16>
+std::unique_ptr<BoundKernel> bind_stored(const KernelArguments& arguments) {
+  const DType dtype = arguments.inputs[0].type.dtype;
+  return dtype == DType::f32 ? F32(arguments) : dtype == DType::bf16 ? Bf16(arguments) : F16(arguments);
+}
+
 }  // namespace
 
 constinit const KernelDef direct_sparse_conv2d{
-    .name = "direct_sparse_conv2d", .op = "sparse_conv2d", .match = match_forward, .bind = bind_forward<float>};
-constinit const KernelDef direct_sparse_conv2d_grad_input{.name = "direct_sparse_conv2d_grad_input",
-                                                          .op = "sparse_conv2d_grad_input",
-                                                          .match = match_grad_input,
-                                                          .bind = bind_grad_input<float>};
-constinit const KernelDef direct_sparse_conv2d_grad_weight{.name = "direct_sparse_conv2d_grad_weight",
-                                                           .op = "sparse_conv2d_grad_weight",
-                                                           .match = match_grad_weight,
-                                                           .bind = bind_grad_weight<float>};
+    .name = "direct_sparse_conv2d",
+    .op = "sparse_conv2d",
+    .match = match_forward,
+    .bind = bind_stored<bind_forward<float>, bind_forward<Bfloat16>, bind_forward<Half>>};
+constinit const KernelDef direct_sparse_conv2d_grad_input{
+    .name = "direct_sparse_conv2d_grad_input",
+    .op = "sparse_conv2d_grad_input",
+    .match = match_grad_input,
+    .bind = bind_stored<bind_grad_input<float>, bind_grad_input<Bfloat16>, bind_grad_input<Half>>};
+constinit const KernelDef direct_sparse_conv2d_grad_weight{
+    .name = "direct_sparse_conv2d_grad_weight",
+    .op = "sparse_conv2d_grad_weight",
+    .match = match_grad_weight,
+    .bind = bind_stored<bind_grad_weight<float>, bind_grad_weight<Bfloat16>, bind_grad_weight<Half>>};
 
 }  // namespace snug::backends::cpu

@@ -1,9 +1,10 @@
 #include "backends/cpu/sparse_expansion.h"
 
-#include <algorithm>
+#include <cstring>
 
+#include "backends/cpu/layout_map.h"
 #include "backends/cpu/parallel.h"
-#include "base/error.h"
+#include "backends/cpu/storage.h"
 
 namespace snug::backends::cpu {
 
@@ -13,27 +14,6 @@ namespace {
 constexpr std::int64_t kRowGrain = 16;
 
 }  // namespace
-
-BlockedPositions::BlockedPositions(const dnnl::memory::desc& descriptor) {
-  SNUG_CHECK(descriptor.data.format_kind == dnnl_blocked && descriptor.data.offset0 == 0, "a weight's layout is not blocked");
-  const dnnl_blocking_desc_t& blocking = descriptor.data.format_desc.blocking;
-  std::int64_t stride = 1;
-  for (int b = blocking.inner_nblks - 1; b >= 0; --b) {
-    blocks_.push_back({.dim = static_cast<int>(blocking.inner_idxs[b]), .size = blocking.inner_blks[b], .stride = stride});
-    stride *= blocking.inner_blks[b];
-  }
-  strides_.assign(blocking.strides, blocking.strides + descriptor.data.ndims);
-}
-
-std::int64_t BlockedPositions::of(int dim, std::int64_t index) const {
-  std::int64_t position = 0;
-  for (const Block& block : blocks_) {
-    if (block.dim != dim) continue;
-    position += index % block.size * block.stride;
-    index /= block.size;
-  }
-  return position + index * strides_[static_cast<std::size_t>(dim)];
-}
 
 SparsePart whole_part(const ops::SparseSlot& slot, const Operand& columns, const Operand& rows) {
   return {.slot = slot,
@@ -59,15 +39,15 @@ class Positions {
   // Columns of other channels than the part's get the place behind the layout's last element, so that no row asks.
   void make() const {
     for (std::int64_t row = part_.row_begin; row < part_.row_end; ++row)
-      rows_[row - part_.row_begin] = static_cast<std::int32_t>(layout_.of(0, row - part_.row_begin));
+      rows_[row - part_.row_begin] = static_cast<std::int32_t>(layout_.place(0, row - part_.row_begin));
     const ops::SparseSlot& slot = part_.slot;
     std::int32_t* out = columns_;
     for (std::int64_t h = 0; h < slot.shape[2]; ++h) {
       for (std::int64_t w = 0; w < slot.shape[3]; ++w) {
-        const std::int64_t tap = layout_.of(2, h) + layout_.of(3, w);
+        const std::int64_t tap = layout_.place(2, h) + layout_.place(3, w);
         for (std::int64_t i = 0; i < slot.shape[1]; ++i) {
           const bool inside = i >= part_.channel_begin && i < part_.channel_end;
-          *out++ = inside ? static_cast<std::int32_t>(tap + layout_.of(1, i - part_.channel_begin)) : outside_;
+          *out++ = inside ? static_cast<std::int32_t>(tap + layout_.place(1, i - part_.channel_begin)) : outside_;
         }
       }
     }
@@ -90,7 +70,6 @@ class Positions {
 
   std::int64_t rows() const { return part_.row_end - part_.row_begin; }
   std::int64_t outside() const { return outside_; }
-  bool has_outside() const { return !part_.all_channels(); }
 
  private:
   static std::size_t element_size(const dnnl::memory::desc& descriptor) {
@@ -98,7 +77,7 @@ class Positions {
   }
 
   SparsePart part_;
-  BlockedPositions layout_;
+  LayoutMap layout_;
   std::int32_t outside_;
   std::int32_t* rows_;
   std::int32_t* columns_;
@@ -116,28 +95,31 @@ Bytes expanded_size(const dnnl::memory::desc& descriptor) {
 
 std::unique_ptr<BoundKernel> expand(const SparsePart& part, const std::byte* values, const dnnl::memory::desc& descriptor,
                                     std::byte* dense, std::byte* tables, int threads) {
-  const auto run = [=, positions = Positions(part, descriptor, tables), size = size_of(descriptor).count()](auto element) {
-    using T = decltype(element);
-    positions.make();
-    const auto* from = reinterpret_cast<const T*>(values);
-    auto* to = reinterpret_cast<T*>(dense);
-    for_each_part(size, threads, 64, [&](int, Range range) { std::fill_n(dense + range.begin, range.size(), std::byte{0}); });
-    for_each_part(positions.rows(), threads, kRowGrain, [&](int, Range range) {
-      positions.for_nonzeros(range, [&](std::int64_t k, std::int64_t position) { to[position] = from[k]; });
+  const DType dtype = descriptor.data_type() == dnnl::memory::data_type::bf16 ? DType::bf16 : DType::f32;
+  return with_storage(dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([=, positions = Positions(part, descriptor, tables), size = size_of(descriptor).count(),
+                       from = reinterpret_cast<const T*>(values), to = reinterpret_cast<T*>(dense)] {
+      positions.make();
+      for_each_part(size, threads, 64,
+                    [&](int, Range range) { std::memset(dense + range.begin, 0, static_cast<std::size_t>(range.size())); });
+      for_each_part(positions.rows(), threads, kRowGrain, [&](int, Range range) {
+        positions.for_nonzeros(range, [&](std::int64_t k, std::int64_t position) { to[position] = from[k]; });
+      });
     });
-  };
-  return make_bound([run] { run(float{}); });
+  });
 }
 
 std::unique_ptr<BoundKernel> gather_gradient(const SparsePart& part, const dnnl::memory::desc& descriptor, const std::byte* dense,
-                                             std::byte* sum, std::byte* tables, int threads) {
-  return make_bound([=, positions = Positions(part, descriptor, tables)] {
-    positions.make();
-    const auto* from = reinterpret_cast<const float*>(dense);
-    auto* to = reinterpret_cast<float*>(sum);
-    for_each_part(positions.rows(), threads, kRowGrain, [&](int, Range range) {
-      positions.for_nonzeros(range, [&](std::int64_t k, std::int64_t position) {
-        if (position != positions.outside()) to[k] += from[position];
+                                             DType dtype, std::byte* sum, std::byte* tables, int threads) {
+  return with_storage(dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([=, positions = Positions(part, descriptor, tables), from = reinterpret_cast<const float*>(dense),
+                       to = reinterpret_cast<T*>(sum)] {
+      positions.make();
+      for_each_part(positions.rows(), threads, kRowGrain, [&](int, Range range) {
+        positions.for_nonzeros(range, [&](std::int64_t k, std::int64_t position) {
+          if (position == positions.outside()) return;
+          to[k] = stored_float<T>(to_float(to[k]) + to_float(stored_float<T>(from[position])));
+        });
       });
     });
   });

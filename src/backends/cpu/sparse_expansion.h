@@ -9,22 +9,6 @@
 
 namespace snug::backends::cpu {
 
-// Where elements lie in a blocked layout. The position of (o, i, h, w) is the sum of what each of the four adds: so a table of
-// output channels and a table of columns say it for every element.
-class BlockedPositions {
- public:
-  explicit BlockedPositions(const dnnl::memory::desc& descriptor);
-  std::int64_t of(int dim, std::int64_t index) const;
-
- private:
-  struct Block {
-    int dim;
-    std::int64_t size, stride;
-  };
-  std::vector<Block> blocks_;  // innermost first
-  std::vector<std::int64_t> strides_;
-};
-
 // A tensor of the store, and the part of it that is dense at a time.
 struct SparsePart {
   ops::SparseSlot slot;
@@ -32,7 +16,6 @@ struct SparsePart {
   const std::byte* rows;                    // of the whole store
   std::int64_t row_begin, row_end;          // output channels
   std::int64_t channel_begin, channel_end;  // input channels
-  bool all_channels() const { return channel_begin == 0 && channel_end == slot.shape[1]; }
 };
 SparsePart whole_part(const ops::SparseSlot& slot, const Operand& columns, const Operand& rows);
 
@@ -43,9 +26,9 @@ Bytes position_tables_size(const SparsePart& part);
 // element; zeros elsewhere.
 std::unique_ptr<BoundKernel> expand(const SparsePart& part, const std::byte* values, const dnnl::memory::desc& descriptor,
                                     std::byte* dense, std::byte* tables, int threads);
-// Adds the dense gradient of the part at its nonzeros to `sum`.
+// Adds the dense gradient of the part, which is floats, at its nonzeros to `sum`: rounded to its type, and added.
 std::unique_ptr<BoundKernel> gather_gradient(const SparsePart& part, const dnnl::memory::desc& descriptor, const std::byte* dense,
-                                             std::byte* sum, std::byte* tables, int threads);
+                                             DType dtype, std::byte* sum, std::byte* tables, int threads);
 
 // The size of a dense part with the room that expand() wants behind it.
 Bytes expanded_size(const dnnl::memory::desc& descriptor);

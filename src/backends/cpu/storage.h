@@ -29,6 +29,19 @@ T stored(double value) {
   if constexpr (std::is_same_v<T, float>) return static_cast<float>(value);
 }
 
+// The same of a float, without a look at what a double has beyond it.
+template <typename T>
+T stored_float(float value) {
+  if constexpr (std::is_same_v<T, Bfloat16>) return {bfloat_from_float(value)};
+  if constexpr (!std::is_same_v<T, Bfloat16>) return stored<T>(value);
+}
+
+// As the code that backends share names them (backends/sparse_store.h).
+inline double real_of(Bfloat16 value) { return to_float(value); }
+inline double real_of(Half value) { return to_float(value); }
+inline void put_real(Bfloat16& place, double value) { place = stored<Bfloat16>(value); }
+inline void put_real(Half& place, double value) { place = stored<Half>(value); }
+
 inline bool is_stored(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
 inline bool is_dense_real(const Type& type) { return is_stored(type.dtype) && type.storage.kind == Storage::Kind::dense; }
 
