@@ -25,8 +25,8 @@ std::string page(nlohmann::ordered_json report);
 // A run's metrics (JSON objects, one a line) as columns over its steps, null where a line lacks a figure:
 //   {"columns": {"step": [...], "loss": [...]}, "one_line_in": 1, "damaged_lines": 0}
 // A figure that has parts, as in {"step": 1, "nonzeros": {"conv1": 20}}, becomes a column a part: "nonzeros.conv1".
-// Of long runs only each `one_line_in`-th line stays, so that about `most_lines` do; lines with a test stay all, and of those with
-// parts an eighth as many.
+// Of long runs only each `one_line_in`-th line stays, so that about `most_lines` do; lines with a test stay all, and of those
+// with parts an eighth as many.
 nlohmann::ordered_json training_json(std::string_view metrics, std::size_t most_lines = 4000);
 
 }  // namespace snug::report
