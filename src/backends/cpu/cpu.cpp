@@ -45,6 +45,8 @@ Backend cpu_backend(int threads) {
                               &cpu::onednn_avg_pool_grad,
                               &cpu::onednn_global_avg_pool,
                               &cpu::onednn_global_avg_pool_grad,
+                              &cpu::half_global_avg_pool,
+                              &cpu::half_global_avg_pool_grad,
                               &cpu::onednn_relayout,
                               &cpu::half_relayout,
                               &cpu::half_reshape,
