@@ -75,5 +75,24 @@ TEST(LowPrecision, RunsGoOnEvaluateAndExport) {
   }
 }
 
+TEST(LowPrecision, IsChosenForABudgetWhereItIsAllowed) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> plan{"plan", "wrn-10-1", "--batch", "20", "--budget", "2.2MB", "--json"};
+  const auto with = [](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_snug(arguments);
+  };
+  EXPECT_EQ(with(plan, {}).exit_code, 3);
+  const Ended planned = with(plan, {"--allow", "exact,reassociated,microbatch,precision"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_EQ(nlohmann::json::parse(planned.out).at("precision"), "bf16");
+  // A precision that is given is obeyed.
+  EXPECT_EQ(with(plan, {"--precision", "fp32", "--allow", "exact,reassociated,microbatch,precision"}).exit_code, 3);
+  const Ended trained = run_snug({"train", "wrn-10-1", "--batch", "20", "--budget", "2.2MB", "--steps", "1", "--allow",
+                                  "exact,reassociated,microbatch,precision", "--json", "--out", (folder / "run").string()});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(nlohmann::json::parse(trained.out).at("precision"), "bf16");
+}
+
 }  // namespace
 }  // namespace snug::cli

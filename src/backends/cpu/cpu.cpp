@@ -19,6 +19,7 @@ Backend cpu_backend(int threads) {
                               &cpu::onednn_conv2d_grad_weight,
                               &cpu::onednn_conv2d_grad_weight_quarters,
                               &cpu::onednn_conv2d_grad_weight_blocks,
+                              &cpu::onednn_conv2d_grad_weight_one_thread,
                               &cpu::half_conv2d,
                               &cpu::half_conv2d_grad_input,
                               &cpu::half_conv2d_grad_weight,

@@ -33,7 +33,7 @@ KernelMatch match_promoted(const KernelQuery& query) {
   KernelQuery promoted = query;
   promoted.inputs = inputs;
   promoted.outputs = outputs;
-  const KernelMatch match = Original.match(promoted);
+  KernelMatch match = Original.match(promoted);
   if (std::holds_alternative<Refuse>(match)) return match;
   WorkspaceCutter cutter;
   for (const auto& [types, floats] : {std::pair(query.inputs, &inputs), std::pair(query.outputs, &outputs)}) {
