@@ -44,6 +44,8 @@ DType stored_as(std::string_view precision, std::string_view device) {
                    device == "cpu" ? "fp32, bf16 or fp16" : "fp32 or fp16");
 }
 
+std::string_view narrower_precision(std::string_view device) { return device == "cuda" ? "fp16" : "bf16"; }
+
 SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>& rounding) {
   if (rounding && *rounding != "nearest" && *rounding != "stochastic")
     throw_user_error("rounding is '{}'; it can be nearest, stochastic", *rounding);
@@ -77,11 +79,11 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     throw_user_error("the images of '{}' are {}x{} with {} channels; models take square ones with 3", data.name, data.height,
                      data.width, data.channels);
   }
-  const auto model = [recipe, data, classes, dtype](std::int64_t microbatch) {
+  const auto build = [recipe, data, classes](std::int64_t microbatch, DType stored) {
     Graph graph = frontend::build_zoo_model(recipe.model, {.batch = microbatch,
                                                            .classes = classes,
                                                            .image_size = data.height,
-                                                           .dtype = dtype,
+                                                           .dtype = stored,
                                                            .augment = augments(recipe),
                                                            .mean = data.mean,
                                                            .std = data.std,
@@ -90,14 +92,23 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     return graph;
   };
   const train::OptimizerRecipe& optimizer = recipe.optimizer;
-  SgdOptions sgd = sgd_for(recipe.precision, recipe.rounding);
-  sgd.momentum = optimizer.momentum;
-  sgd.weight_decay = optimizer.weight_decay;
-  sgd.nesterov = optimizer.nesterov;
-  sgd.clip_norm = optimizer.clip_norm.value_or(0);
-  return {.model = model,
+  const auto sgd = [&](std::string_view precision) {
+    SgdOptions options = sgd_for(precision, recipe.rounding);
+    options.momentum = optimizer.momentum;
+    options.weight_decay = optimizer.weight_decay;
+    options.nesterov = optimizer.nesterov;
+    options.clip_norm = optimizer.clip_norm.value_or(0);
+    return options;
+  };
+  std::optional<FitRequest::Narrower> narrower;
+  if (recipe.precision == "fp32") {
+    const std::string_view precision = narrower_precision(recipe.device);
+    const DType narrow = stored_as(precision, recipe.device);
+    narrower = {.model = [build, narrow](std::int64_t microbatch) { return build(microbatch, narrow); }, .sgd = sgd(precision)};
+  }
+  return {.model = [build, dtype](std::int64_t microbatch) { return build(microbatch, dtype); },
           .options = {.batch = recipe.batch,
-                      .sgd = sgd,
+                      .sgd = sgd(recipe.precision),
                       .sparse = sparse_options(recipe.sparse),
                       .costs = std::move(costs),
                       .workspace_limit = recipe.workspace_limit},
@@ -106,7 +117,8 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
           .checkpoint = checkpoint,
           .min_microbatch = recipe.min_microbatch.value_or(10),
           .statistics_group = recipe.statistics_group.value_or(0),
-          .allowed = parse_allowance(recipe.allow)};
+          .allowed = parse_allowance(recipe.allow),
+          .narrower = std::move(narrower)};
 }
 
 Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
@@ -147,6 +159,7 @@ train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   recipe.microbatch = point.microbatch;
   recipe.checkpoint = to_string(point.checkpoint);
   if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
+  if (point.narrowed) recipe.precision = narrower_precision(recipe.device);
   return recipe;
 }
 
@@ -186,7 +199,12 @@ train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Descr
 
 void configure(train::Session& session, const train::Recipe& recipe) {
   if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
-  if (recipe.precision != "fp16") return;
+  set_loss_scale(session, recipe.precision,
+                 static_cast<std::uint64_t>(recipe.loss_scale_growth.value_or(train::LossScale::kGrowAfter)));
+}
+
+void set_loss_scale(train::Session& session, std::string_view precision, std::uint64_t grow_after) {
+  if (precision != "fp16") return;
   const Program& program = session.plan().program;
   const Section* update = program.find_section(SectionKind::update);
   const bool finds_overflow = update != nullptr && std::ranges::any_of(update->nodes, [](const Node& node) {
@@ -194,7 +212,7 @@ void configure(train::Session& session, const train::Recipe& recipe) {
                               });
   if (finds_overflow) {
     session.set_loss_scale(train::LossScale::kFirst);
-    session.follow_gradients(static_cast<std::uint64_t>(recipe.loss_scale_growth.value_or(train::LossScale::kGrowAfter)));
+    session.follow_gradients(grow_after);
   } else {
     // Nothing is trained, or the plan is of a time when the scale was fixed.
     session.set_loss_scale(1024);

@@ -19,6 +19,9 @@ DType stored_as(std::string_view precision, std::string_view device);
 // updates. In fp16 the loss scale follows the gradients. UserError when the rounding is none, or there is nothing to round.
 SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>& rounding);
 
+// What a plan may be stored in where fp32 was not asked for and Exactness::precision is allowed.
+std::string_view narrower_precision(std::string_view device);
+
 // Image folders come in the size that the recipe or else the model asks for.
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe);
 
@@ -46,5 +49,7 @@ train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Descr
 
 // Tells a session what is data and no part of its plan: the loss scale, and what gradients are clipped to.
 void configure(train::Session& session, const train::Recipe& recipe);
+// The loss scale of a precision, and after how many steps without overflow it grows.
+void set_loss_scale(train::Session& session, std::string_view precision, std::uint64_t grow_after = train::LossScale::kGrowAfter);
 
 }  // namespace snug

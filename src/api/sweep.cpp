@@ -1,5 +1,6 @@
 #include "api/sweep.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -60,6 +61,9 @@ FitRequest request_of(const SweepRequest& request, const data::Dataset* dataset,
   train::Recipe recipe = request.recipe;
   recipe.budget_bytes.reset();
   if (request.random_data) recipe.data = "random";
+  // One sweep, one precision.
+  if (std::ranges::find(recipe.allow, "precision") != recipe.allow.end() && recipe.precision == "fp32")
+    throw UserError("a sweep measures one precision; give it with --precision, and leave precision out of --allow");
   return fit_request(recipe, dataset == nullptr ? random_description(recipe) : dataset->description(), std::move(costs));
 }
 

@@ -67,20 +67,27 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const frontend::ZooOptions options{
       .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
       .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0,
-      .dtype = stored_as(precision, "cpu"),
       .statistics_group = group};
 
   Backend backend = backends::cpu_backend(threads);
   const std::optional<Bytes> workspace_limit =
       flags.workspace_limit ? std::optional(parse_size("--workspace-limit", *flags.workspace_limit)) : std::nullopt;
-  const auto model = [name = *flags.model, frozen = flags.frozen, options](std::int64_t size) {
+  const auto build = [name = *flags.model, frozen = flags.frozen, options](std::int64_t size, DType stored) {
     frontend::ZooOptions sized = options;
     sized.batch = size;
+    sized.dtype = stored;
     Graph graph = frontend::build_zoo_model(name, sized);
     frontend::freeze(graph, frozen);
     return graph;
   };
-  FitRequest request{.model = model,
+  const DType dtype = stored_as(precision, "cpu");
+  std::optional<FitRequest::Narrower> narrower;
+  if (!flags.precision) {
+    const DType narrow = stored_as(narrower_precision("cpu"), "cpu");
+    narrower = {.model = [build, narrow](std::int64_t size) { return build(size, narrow); },
+                .sgd = sgd_for(narrower_precision("cpu"), std::nullopt)};
+  }
+  FitRequest request{.model = [build, dtype](std::int64_t size) { return build(size, dtype); },
                      .options = {.batch = batch,
                                  .sgd = sgd_for(precision, flags.rounding),
                                  .sparse = {.nonzero = nonzero},
@@ -91,11 +98,12 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
                      .checkpoint = checkpoint,
                      .min_microbatch = min_microbatch,
                      .statistics_group = group,
-                     .allowed = allowed};
+                     .allowed = allowed,
+                     .narrower = std::move(narrower)};
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
-  report::Settings settings{.precision = precision,
+  report::Settings settings{.precision = found.point.narrowed ? std::string(narrower_precision("cpu")) : precision,
                             .nonzero = nonzero,
                             .checkpoint = to_string(found.point.checkpoint),
                             .statistics_group = group,

@@ -29,7 +29,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--allow", flags.allow, "LIST",
       "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
-      "of parts of the batch) (default: all of these)");
+      "of parts of the batch) (default: these three), precision (16 bits)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--statistics-group", flags.statistics_group, "N",
       "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");

@@ -93,6 +93,8 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
   if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
   if (flags.allow) recipe.allow = parse_list("--allow", *flags.allow);
+  // A precision that is given is obeyed.
+  if (flags.precision && recipe.allow.size() > 1) std::erase(recipe.allow, "precision");
   if (!flags.frozen.empty()) recipe.freeze = flags.frozen;
   if (flags.init) recipe.init = *flags.init;
   if (flags.augment) {

@@ -13,7 +13,7 @@ namespace snug {
 namespace {
 
 constexpr std::array<std::string_view, 6> kRungs{"exact", "reassociated", "microbatch", "precision", "compressed", "sparse"};
-constexpr std::array<std::string_view, 3> kReached{"exact", "reassociated", "microbatch"};
+constexpr std::array<std::string_view, 4> kReached{"exact", "reassociated", "microbatch", "precision"};
 
 std::optional<Exactness> find_rung(std::string_view word) {
   const auto* const found = std::find(kRungs.begin(), kRungs.end(), word);
@@ -30,7 +30,7 @@ std::optional<std::string> objection_to_allowance(std::span<const std::string> r
   for (const std::string& word : rungs) {
     const std::optional<Exactness> rung = find_rung(word);
     if (!rung) return fmt::format("is '{}'; it can be {}", word.substr(0, 100), fmt::join(kReached, ", "));
-    if (*rung > Exactness::microbatch) {
+    if (*rung > Exactness::precision) {
       return fmt::format("'{}' is not available yet: no plan goes that far by itself; use {}", word, fmt::join(kReached, ", "));
     }
   }

@@ -10,6 +10,8 @@
 #include "ops/ops.h"
 #include "passes/checkpoint_optimal.h"
 #include "passes/forward_chain.h"
+#include "plan/even_splits.h"
+#include "plan/narrower.h"
 
 namespace snug {
 
@@ -41,44 +43,6 @@ std::int64_t count_within(std::int64_t nodes_in_all, std::int64_t nodes_each, st
 bool has_batch_norm(const Graph& graph) {
   return std::any_of(graph.forward.nodes.begin(), graph.forward.nodes.end(),
                      [](const Node& node) { return node.op->name.starts_with("batch_norm"); });
-}
-
-// Sizes that split the batch evenly, largest first: the batch itself, its half, its third, ... down to the least allowed.
-std::vector<std::int64_t> even_splits(std::int64_t batch, std::int64_t least) {
-  std::vector<std::int64_t> sizes{batch};
-  // ceil(batch / parts) falls by less than one for more parts than this, so from there on every size is one of them.
-  const auto root = static_cast<std::int64_t>(std::sqrt(static_cast<double>(batch)));
-  for (std::int64_t parts = 2; parts <= root; ++parts) {
-    const std::int64_t size = (batch + parts - 1) / parts;
-    if (size >= least && size < sizes.back()) sizes.push_back(size);
-  }
-  for (std::int64_t size = std::min(sizes.back() - 1, batch / root + 1); size >= least; --size) {
-    const std::int64_t parts = (batch + size - 1) / size;
-    if ((batch + parts - 1) / parts == size) sizes.push_back(size);
-  }
-  return sizes;
-}
-
-// The same in multiples of a group, but for the batch itself.
-std::vector<std::int64_t> even_splits_in_groups(std::int64_t batch, std::int64_t group) {
-  std::vector<std::int64_t> sizes{batch};
-  for (const std::int64_t groups : even_splits((batch + group - 1) / group, 1)) {
-    if (groups * group < sizes.back()) sizes.push_back(groups * group);
-  }
-  return sizes;
-}
-
-// At most so many of them, the first and the last included, with about the same ratio between neighbours.
-std::vector<std::int64_t> thin_out(const std::vector<std::int64_t>& sizes, std::size_t most) {
-  if (sizes.size() <= most) return sizes;
-  const double ratio =
-      std::pow(static_cast<double>(sizes.back()) / static_cast<double>(sizes.front()), 1.0 / static_cast<double>(most - 1));
-  std::vector<std::int64_t> kept{sizes.front()};
-  for (const std::int64_t size : sizes) {
-    if (static_cast<double>(size) <= static_cast<double>(kept.back()) * ratio) kept.push_back(size);
-  }
-  if (kept.back() != sizes.back()) kept.push_back(sizes.back());
-  return kept;
 }
 
 void apply(const FrontierPoint& point, CompileOptions& options) {
@@ -342,11 +306,12 @@ class Search {
     return seconds;
   }
 
-  // Only where a step is one microbatch is a gradient whole within backward, and only without clipping is that enough.
+  // Only where a step is one microbatch is a gradient whole within backward, and only where no gradient has to wait
+  // for the others is that enough.
   bool may_fuse_update() const {
     const std::int64_t batch = request_.options.batch;
     return request_.microbatch.value_or(batch) == batch && request_.options.sgd.clip_norm == 0 &&
-           !asks_for_fused_update(request_.options);
+           !request_.options.sgd.finds_overflow && !asks_for_fused_update(request_.options);
   }
 
   void try_fused_update() {
@@ -463,8 +428,9 @@ void check_request(const FitRequest& request) {
   SNUG_CHECK(request.options.checkpoint == CheckpointStrategy{}, "a request names its checkpoint strategy beside its options");
 }
 
-Frontier find_frontier(const FitRequest& request, const Backend& backend) {
-  check_request(request);
+namespace {
+
+Frontier search_frontier(const FitRequest& request, const Backend& backend) {
   Search search(request, backend);
   search.compare();
   Frontier frontier{.points = search.place_all(), .considered = search.considered()};
@@ -472,8 +438,7 @@ Frontier find_frontier(const FitRequest& request, const Backend& backend) {
   return frontier;
 }
 
-PlacedPoint find_fastest_within(const FitRequest& request, const Backend& backend) {
-  check_request(request);
+PlacedPoint search_fastest_within(const FitRequest& request, const Backend& backend) {
   SNUG_CHECK(request.budget, "a search for what fits a budget needs one");
   Search search(request, backend);
   // By fixed rates nothing is faster than everything at once. Measured ones may say that smaller microbatches are.
@@ -487,6 +452,8 @@ PlacedPoint find_fastest_within(const FitRequest& request, const Backend& backen
   return best ? std::move(*best) : search.place_smallest();
 }
 
+}  // namespace
+
 FrontierPoint plain_point(const FitRequest& request) {
   return {.planned_peak_bytes = {},
           .microbatch = request.microbatch.value_or(request.options.batch),
@@ -494,7 +461,29 @@ FrontierPoint plain_point(const FitRequest& request) {
           .workspace_limit = {}};
 }
 
+Frontier find_frontier(const FitRequest& request, const Backend& backend) {
+  check_request(request);
+  const auto narrow = narrowed(request);
+  const Frontier frontier = search_frontier(request, backend);
+  return narrow ? merged(frontier, search_frontier(*narrow, backend)) : frontier;
+}
+
+PlacedPoint find_fastest_within(const FitRequest& request, const Backend& backend) {
+  check_request(request);
+  const auto narrow = narrowed(request);
+  PlacedPoint found = search_fastest_within(request, backend);
+  // What fits as a whole loses nothing.
+  const bool is_plain = found.point.microbatch == request.options.batch && found.point.checkpoint == CheckpointStrategy{};
+  if (is_plain && found.point.planned_peak_bytes <= *request.budget) return found;
+  return narrow ? better_of(std::move(found), search_fastest_within(*narrow, backend), request.budget) : found;
+}
+
 Plan compile_point(const FitRequest& request, const FrontierPoint& point, const Backend& backend) {
+  if (point.narrowed) {
+    FrontierPoint same = point;
+    same.narrowed = false;
+    return compile_point(narrowed(request).value(), same, backend);
+  }
   CompileOptions options = request.options;
   apply(point, options);
   return compile(request.model(point.microbatch), backend, options);

@@ -26,6 +26,12 @@ struct FitRequest {
   // this, and `min_microbatch` has no say: how the batch is split no longer changes the statistics.
   std::int64_t statistics_group = 0;
   Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
+  // The same model stored with fewer bits, which may be taken instead where Exactness::precision is allowed.
+  struct Narrower {
+    std::function<Graph(std::int64_t microbatch)> model;
+    SgdOptions sgd;
+  };
+  std::optional<Narrower> narrower = {};
 };
 
 // UserError about a batch, microbatch or statistics group that is not possible.
@@ -39,6 +45,7 @@ struct FrontierPoint {
   CheckpointStrategy checkpoint = {};
   std::optional<Bytes> workspace_limit = {};
   bool fuses_update = false;  // gradients die in backward (passes/fuse_update.h)
+  bool narrowed = false;      // of FitRequest::narrower
 };
 
 struct Frontier {

@@ -179,8 +179,33 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
   return chain;
 }
 
+// ---- the same on one thread: every thread has its own transposed images
+
+KernelMatch match_grad_weight_one_thread(const KernelQuery& query) {
+  if (query.threads == 1) return Refuse{"there is one thread anyway"};
+  if (query.inputs[0].dtype != DType::bf16) return Refuse{"only in bf16 do more threads need much more"};
+  KernelQuery alone = query;
+  alone.threads = 1;
+  KernelMatch match = match_grad_weight(alone);
+  if (auto* accept = std::get_if<Accept>(&match)) {
+    accept->numerics = "onednn_one_thread";
+    accept->slowdown = query.threads;
+  }
+  return match;
+}
+
+std::unique_ptr<BoundKernel> bind_grad_weight_one_thread(const KernelArguments& arguments) {
+  KernelArguments alone = arguments;
+  alone.threads = 1;
+  return bind_grad_weight(alone);
+}
+
 }  // namespace
 
+constinit const KernelDef onednn_conv2d_grad_weight_one_thread{.name = "onednn_conv2d_grad_weight_one_thread",
+                                                               .op = "conv2d_grad_weight",
+                                                               .match = match_grad_weight_one_thread,
+                                                               .bind = bind_grad_weight_one_thread};
 constinit const KernelDef onednn_conv2d{.name = "onednn_conv2d", .op = "conv2d", .match = match_forward, .bind = bind_forward};
 constinit const KernelDef onednn_conv2d_grad_input{
     .name = "onednn_conv2d_grad_input", .op = "conv2d_grad_input", .match = match_grad_input, .bind = bind_grad_input};

@@ -92,35 +92,81 @@ std::byte* at(const Operand& operand, std::int64_t element) {
 
 float* floats_at(std::byte* data) { return reinterpret_cast<float*>(data); }
 
-// ---- forward (x, w, bias?) -> y and data gradient (dy, w) -> dx: images in, images out
+// A quarter of the channels, in whole blocks of the layouts; all where that does not come out even.
+std::int64_t quarter_of(std::int64_t channels) {
+  constexpr std::int64_t kBlock = 16;
+  const std::int64_t quarter = (channels / 4 + kBlock - 1) / kBlock * kBlock;
+  return channels % kBlock == 0 && channels % quarter == 0 ? quarter : channels;
+}
+
+// A slice of each pixel's channels: as floats, or back.
+template <typename T>
+std::unique_ptr<BoundKernel> gather(const T* all, std::int64_t channels, std::int64_t width, float* alone, std::int64_t pixels,
+                                    int threads) {
+  return make_bound([=] {
+    for_each_part(pixels, threads, 1, [&](int, Range part) {
+      for (std::int64_t p = part.begin; p < part.end; ++p)
+        simd::element_loops<T>().widen(all + p * channels, alone + p * width, width);
+    });
+  });
+}
+
+template <typename T>
+std::unique_ptr<BoundKernel> scatter(const float* alone, std::int64_t width, T* all, std::int64_t channels, std::int64_t pixels,
+                                     int threads) {
+  return make_bound([=] {
+    for_each_part(pixels, threads, 1, [&](int, Range part) {
+      for (std::int64_t p = part.begin; p < part.end; ++p)
+        simd::element_loops<T>().narrow(alone + p * width, all + p * channels, width);
+    });
+  });
+}
+
+// ---- forward (x, w, bias?) -> y and data gradient (dy, w) -> dx: images in, a slice of the result's channels out at a time
 
 struct ImageProduct {
+  const OpDef* op;
   std::span<const KernelDef* const> kernels;
   std::vector<Type> inputs;  // of 16 bits
   Type output;
   Attributes attributes;
-  std::int64_t group;
+  std::size_t sliced_dim;  // of the weight: its output channels, or its input channels
+  std::int64_t width;      // channels of a slice
+  std::int64_t group;      // images at a time
+
+  ImageProduct(const OpDef& of_node, std::vector<Type> input_types, const Type& output_type, const Attributes& of_op)
+      : op(&of_node),
+        inputs(std::move(input_types)),
+        output(output_type),
+        attributes(of_op),
+        sliced_dim(op == &ops::conv2d ? 0 : 1) {
+    if (op == &ops::conv2d) {
+      kernels = kForward;
+    } else {
+      kernels = kGradInput;
+    }
+    // Output channels lie outermost in every layout that weights are kept in, input channels in blocks in this one.
+    const bool can_slice = attributes.integer("groups") == 1 && (sliced_dim == 0 || inputs[1].layout.opaque_name == "ABcd16b16a");
+    width = can_slice ? quarter_of(output.shape[1]) : output.shape[1];
+    group = images_at_a_time(weight_slice(), inputs[0], with_dim(output, 1, width));
+  }
+
+  Type weight_slice() const { return can_slice() ? with_dim(inputs[1], sliced_dim, width) : inputs[1]; }
+  bool can_slice() const { return width != output.shape[1]; }
+  std::int64_t rest() const { return inputs[0].shape[0] % group; }
 
   Product of(std::int64_t images) const {
-    Product product{.attributes = attributes, .inputs = {}, .output = as_floats(with_dim(output, 0, images))};
+    Product product{.attributes = attributes, .inputs = {}, .output = as_floats(with_dim(with_dim(output, 1, width), 0, images))};
     product.inputs.push_back(as_floats(with_dim(inputs[0], 0, images)));
-    for (std::size_t i = 1; i < inputs.size(); ++i) product.inputs.push_back(as_floats(inputs[i]));
-    // The gradient's kernels read the image's shape here.
+    product.inputs.push_back(as_floats(weight_slice()));
+    if (inputs.size() == 3) product.inputs.push_back(as_floats(with_dim(inputs[2], 0, width)));
     if (attributes.has("input_shape")) {
-      std::vector<std::int64_t> shape = attributes.integers("input_shape");
-      shape[0] = images;
-      product.attributes.set("input_shape", shape);
+      const auto dims = product.output.shape.dims();
+      product.attributes.set("input_shape", std::vector<std::int64_t>(dims.begin(), dims.end()));
     }
     return product;
   }
-  std::int64_t rest() const { return inputs[0].shape[0] % group; }
 };
-
-ImageProduct image_product(std::span<const KernelDef* const> kernels, std::vector<Type> inputs, const Type& output,
-                           const Attributes& attributes) {
-  const std::int64_t group = images_at_a_time(inputs[1], inputs[0], output);
-  return {.kernels = kernels, .inputs = std::move(inputs), .output = output, .attributes = attributes, .group = group};
-}
 
 struct ImagePieces {
   std::vector<std::byte*> inputs;
@@ -139,20 +185,21 @@ std::optional<std::string> objection_to(std::span<const Type> inputs, std::span<
   for (const auto& types : {inputs, outputs}) {
     for (const Type& type : types) {
       if (!is_half(type)) return to_string(type) + " is not bf16 or f16";
+      if (type.shape.rank() == 4 && type.layout.kind == Layout::Kind::row_major && type != inputs[1])
+        return to_string(type) + " is not channels last";
     }
   }
   return std::nullopt;
 }
 
-KernelMatch match_images(const KernelQuery& query, std::span<const KernelDef* const> kernels) {
+KernelMatch match_images(const KernelQuery& query) {
   if (accumulates(query.attributes)) return Refuse{"the result would not be rounded before it is added to a sum"};
   if (auto reason = objection_to(query.inputs, query.outputs)) return Refuse{*reason};
-  const ImageProduct product =
-      image_product(kernels, {query.inputs.begin(), query.inputs.end()}, query.outputs[0], query.attributes);
+  const ImageProduct product(query.op, {query.inputs.begin(), query.inputs.end()}, query.outputs[0], query.attributes);
   Bytes most;
   for (const std::int64_t images : {product.group, product.rest()}) {
     if (images == 0) continue;
-    const auto choice = product.of(images).choose(kernels, query.op, query.threads);
+    const auto choice = product.of(images).choose(product.kernels, query.op, query.threads);
     if (!choice) return Refuse{"oneDNN has no such convolution of floats"};
     most = std::max(most, choice->workspace);
   }
@@ -161,48 +208,70 @@ KernelMatch match_images(const KernelQuery& query, std::span<const KernelDef* co
   return Accept{.workspace = cutter.used() + round_up(most, kAlignment), .numerics = "half"};
 }
 
-std::unique_ptr<BoundKernel> bind_images(const KernelArguments& arguments, std::span<const KernelDef* const> kernels,
-                                         const OpDef& op) {
+// The weights of channels [channel, channel + width), as floats.
+void add_weight_slice(PrimitiveChain& chain, const ImageProduct& product, const Operand& weight, std::int64_t channel,
+                      float* target, int threads) {
+  const std::int64_t channels = weight.type.shape[product.sliced_dim];
+  const std::int64_t all = stored_elements(weight.type);
+  if (product.sliced_dim == 0 || !product.can_slice()) {
+    const std::int64_t count = product.can_slice() ? all / channels * product.width : all;
+    const std::int64_t begin = product.can_slice() ? all / channels * channel : 0;
+    chain.add_action(widen_elements(weight.type.dtype, at(weight, begin), target, count, threads));
+    return;
+  }
+  // Blocks of input channels, one after the other within each block of output channels.
+  constexpr std::int64_t kBlock = 16;
+  const std::int64_t blocks = (weight.type.shape[0] + kBlock - 1) / kBlock;
+  const std::int64_t run = all / blocks / channels * product.width;
+  const std::int64_t first = all / blocks / channels * channel;
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    chain.add_action(
+        widen_elements(weight.type.dtype, at(weight, block * (all / blocks) + first), target + block * run, run, threads));
+  }
+}
+
+template <typename T>
+std::unique_ptr<BoundKernel> bind_images_as(const KernelArguments& arguments, const OpDef& op) {
   const int threads = arguments.threads;
-  const ImageProduct product =
-      image_product(kernels, types_of(arguments.inputs), arguments.outputs[0].type, arguments.attributes);
+  const ImageProduct product(op, types_of(arguments.inputs), arguments.outputs[0].type, arguments.attributes);
   WorkspaceCutter cutter(arguments.workspace.data());
   const ImagePieces pieces = cut(product, cutter);
   const auto workspace = arguments.workspace.subspan(static_cast<std::size_t>(cutter.used().count()));
   const auto bind = [&](std::int64_t images) -> std::shared_ptr<BoundKernel> {
     if (images == 0) return nullptr;
     const Product part = product.of(images);
-    return part.bind(*part.choose(kernels, op, threads)->kernel, pieces.inputs, pieces.output, workspace, threads);
+    return part.bind(*part.choose(product.kernels, op, threads)->kernel, pieces.inputs, pieces.output, workspace, threads);
   };
   const std::shared_ptr<BoundKernel> whole = bind(product.group);
   const std::shared_ptr<BoundKernel> rest = bind(product.rest());
   auto chain = std::make_unique<PrimitiveChain>();
-  for (std::size_t i = 1; i < product.inputs.size(); ++i) {
-    const Operand& operand = arguments.inputs[i];
-    chain->add_action(
-        widen_elements(operand.type.dtype, operand.data, floats_at(pieces.inputs[i]), stored_elements(operand.type), threads));
-  }
   const Operand& from = arguments.inputs[0];
   const Operand& to = arguments.outputs[0];
   const std::int64_t batch = from.type.shape[0];
-  for (std::int64_t first = 0; first < batch; first += product.group) {
-    const std::int64_t images = std::min(product.group, batch - first);
-    const std::int64_t in = image_elements(from.type);
-    const std::int64_t out = image_elements(to.type);
-    chain->add_action(widen_elements(from.type.dtype, at(from, first * in), floats_at(pieces.inputs[0]), images * in, threads));
-    chain->add_action(run_again(images == product.group ? whole : rest));
-    chain->add_action(narrow_elements(to.type.dtype, floats_at(pieces.output), at(to, first * out), images * out, threads));
+  const std::int64_t channels = to.type.shape[1];
+  const std::int64_t in = image_elements(from.type);
+  const std::int64_t out = image_elements(to.type);
+  for (std::int64_t channel = 0; channel < channels; channel += product.width) {
+    add_weight_slice(*chain, product, arguments.inputs[1], channel, floats_at(pieces.inputs[1]), threads);
+    if (product.inputs.size() == 3) {
+      const Operand& bias = arguments.inputs[2];
+      chain->add_action(widen_elements(bias.type.dtype, at(bias, channel), floats_at(pieces.inputs[2]), product.width, threads));
+    }
+    for (std::int64_t first = 0; first < batch; first += product.group) {
+      const std::int64_t images = std::min(product.group, batch - first);
+      chain->add_action(widen_elements(from.type.dtype, at(from, first * in), floats_at(pieces.inputs[0]), images * in, threads));
+      chain->add_action(run_again(images == product.group ? whole : rest));
+      chain->add_action(scatter<T>(floats_at(pieces.output), product.width, elements<T>(to) + first * out + channel, channels,
+                                   images * out / channels, threads));
+    }
   }
   return chain;
 }
 
-KernelMatch match_forward(const KernelQuery& query) { return match_images(query, kForward); }
-KernelMatch match_grad_input(const KernelQuery& query) { return match_images(query, kGradInput); }
-std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
-  return bind_images(arguments, kForward, ops::conv2d);
-}
-std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
-  return bind_images(arguments, kGradInput, ops::conv2d_grad_input);
+template <const OpDef& Op>
+std::unique_ptr<BoundKernel> bind_images(const KernelArguments& arguments) {
+  return with_storage(arguments.outputs[0].type.dtype,
+                      [&]<typename T>(T /*tag*/) -> std::unique_ptr<BoundKernel> { return bind_images_as<T>(arguments, Op); });
 }
 
 // ---- weight gradient: (dy, x, sum?) -> dw, a quarter of the output channels at a time where they lie one after the other
@@ -215,12 +284,8 @@ struct WeightProduct {
 
   WeightProduct(const Type& dy_type, const Type& x_type, const Type& dw_type, Attributes of_node)
       : dy(dy_type), x(x_type), dw(dw_type), attributes(std::move(of_node)) {
-    constexpr std::int64_t kBlock = 16;
     attributes.erase(kAccumulate);
-    const std::int64_t channels = dw.shape[0];
-    const std::int64_t quarter = (channels / 4 + kBlock - 1) / kBlock * kBlock;
-    const bool slices = attributes.integer("groups") == 1 && channels % kBlock == 0 && channels % quarter == 0;
-    width = slices ? quarter : channels;
+    width = attributes.integer("groups") == 1 ? quarter_of(dw.shape[0]) : dw.shape[0];
     group = images_at_a_time(with_dim(dw, 0, width), with_dim(dy, 1, width), x);
   }
   std::int64_t rest() const { return x.shape[0] % group; }
@@ -249,7 +314,12 @@ WeightPieces cut(const WeightProduct& product, WorkspaceCutter& cutter) {
 }
 
 KernelMatch match_grad_weight(const KernelQuery& query) {
-  if (auto reason = objection_to(query.inputs, query.outputs)) return Refuse{*reason};
+  for (const Type& type : query.inputs) {
+    if (!is_half(type)) return Refuse{to_string(type) + " is not bf16 or f16"};
+  }
+  for (const Type& type : query.inputs.first(2)) {
+    if (type.layout.kind != Layout::Kind::channels_last) return Refuse{to_string(type) + " is not channels last"};
+  }
   const WeightProduct product(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
   Bytes most;
   for (const std::int64_t images : {product.group, product.rest()}) {
@@ -263,18 +333,6 @@ KernelMatch match_grad_weight(const KernelQuery& query) {
   WorkspaceCutter cutter;
   cut(product, cutter);
   return Accept{.workspace = cutter.used() + round_up(most, kAlignment), .numerics = "half"};
-}
-
-// A slice of each pixel's channels, as floats.
-template <typename T>
-std::unique_ptr<BoundKernel> gather(const T* all, std::int64_t channels, std::int64_t width, float* alone, std::int64_t pixels,
-                                    int threads) {
-  return make_bound([=] {
-    for_each_part(pixels, threads, 1, [&](int, Range part) {
-      for (std::int64_t p = part.begin; p < part.end; ++p)
-        simd::element_loops<T>().widen(all + p * channels, alone + p * width, width);
-    });
-  });
 }
 
 template <typename T>
@@ -328,9 +386,12 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
 
 }  // namespace
 
-constinit const KernelDef half_conv2d{.name = "half_conv2d", .op = "conv2d", .match = match_forward, .bind = bind_forward};
-constinit const KernelDef half_conv2d_grad_input{
-    .name = "half_conv2d_grad_input", .op = "conv2d_grad_input", .match = match_grad_input, .bind = bind_grad_input};
+constinit const KernelDef half_conv2d{
+    .name = "half_conv2d", .op = "conv2d", .match = match_images, .bind = bind_images<ops::conv2d>};
+constinit const KernelDef half_conv2d_grad_input{.name = "half_conv2d_grad_input",
+                                                 .op = "conv2d_grad_input",
+                                                 .match = match_images,
+                                                 .bind = bind_images<ops::conv2d_grad_input>};
 constinit const KernelDef half_conv2d_grad_weight{
     .name = "half_conv2d_grad_weight", .op = "conv2d_grad_weight", .match = match_grad_weight, .bind = bind_grad_weight};
 

@@ -33,7 +33,7 @@ KernelMatch match_promoted(const KernelQuery& query) {
   KernelQuery promoted = query;
   promoted.inputs = inputs;
   promoted.outputs = outputs;
-  const KernelMatch match = Original.match(promoted);
+  KernelMatch match = Original.match(promoted);
   if (std::holds_alternative<Refuse>(match)) return match;
   WorkspaceCutter cutter;
   for (const auto& [types, floats] : {std::pair(query.inputs, &inputs), std::pair(query.outputs, &outputs)}) {
@@ -90,8 +90,8 @@ constinit const KernelDef kKernels[] = {
     promoted<onednn_linear_grad_weight>("promoted_linear_grad_weight"),
     promoted<onednn_avg_pool>("promoted_avg_pool"),
     promoted<onednn_avg_pool_grad>("promoted_avg_pool_grad"),
-    promoted<onednn_global_avg_pool>("promoted_global_avg_pool"),
-    promoted<onednn_global_avg_pool_grad>("promoted_global_avg_pool_grad"),
+    promoted<reference::global_avg_pool>("promoted_global_avg_pool"),
+    promoted<reference::global_avg_pool_grad>("promoted_global_avg_pool_grad"),
     promoted<reference::conv2d>("promoted_conv2d"),
     promoted<reference::conv2d_grad_input>("promoted_conv2d_grad_input"),
     promoted<reference::conv2d_grad_weight>("promoted_conv2d_grad_weight"),

@@ -37,6 +37,8 @@ extern const KernelDef onednn_avg_pool;
 extern const KernelDef onednn_avg_pool_grad;
 extern const KernelDef onednn_global_avg_pool;
 extern const KernelDef onednn_global_avg_pool_grad;
+extern const KernelDef half_global_avg_pool;
+extern const KernelDef half_global_avg_pool_grad;
 extern const KernelDef onednn_relayout;
 extern const KernelDef half_relayout;
 extern const KernelDef half_reshape;
