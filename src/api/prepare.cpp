@@ -44,12 +44,21 @@ DType stored_as(std::string_view precision, std::string_view device) {
                    device == "cpu" ? "fp32, bf16 or fp16" : "fp32 or fp16");
 }
 
+SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>& rounding) {
+  if (rounding && *rounding != "nearest" && *rounding != "stochastic")
+    throw_user_error("rounding is '{}'; it can be nearest, stochastic", *rounding);
+  if (rounding && precision == "fp32") throw_user_error("rounding is about updates of 16 bits; leave it out with fp32");
+  return {.finds_overflow = precision == "fp16",
+          .stochastic_rounding = rounding ? *rounding == "stochastic" : precision == "bf16"};
+}
+
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
   return data::open_dataset(recipe.data,
                             {.image_size = recipe.image_size.value_or(0), .default_image_size = own_image_size(recipe)});
 }
 
 Backend open_backend(const train::Recipe& recipe) {
+  stored_as(recipe.precision, recipe.device);  // before a device is looked for
   if (recipe.sparse.nonzero.value_or(1) < 1 && recipe.device != "cpu")
     throw_user_error("sparse weights are trained on the CPU so far; leave out --nonzero or --device {}", recipe.device);
   if (recipe.device == "cuda") return backends::load_cuda_backend();
@@ -81,12 +90,14 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     return graph;
   };
   const train::OptimizerRecipe& optimizer = recipe.optimizer;
+  SgdOptions sgd = sgd_for(recipe.precision, recipe.rounding);
+  sgd.momentum = optimizer.momentum;
+  sgd.weight_decay = optimizer.weight_decay;
+  sgd.nesterov = optimizer.nesterov;
+  sgd.clip_norm = optimizer.clip_norm.value_or(0);
   return {.model = model,
           .options = {.batch = recipe.batch,
-                      .sgd = {.momentum = optimizer.momentum,
-                              .weight_decay = optimizer.weight_decay,
-                              .nesterov = optimizer.nesterov,
-                              .clip_norm = optimizer.clip_norm.value_or(0)},
+                      .sgd = sgd,
                       .sparse = sparse_options(recipe.sparse),
                       .costs = std::move(costs),
                       .workspace_limit = recipe.workspace_limit},
@@ -173,6 +184,21 @@ train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Descr
   return settings;
 }
 
-double initial_loss_scale(const train::Recipe& recipe) { return recipe.precision == "fp16" ? 1024 : 1; }
+void configure(train::Session& session, const train::Recipe& recipe) {
+  if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
+  if (recipe.precision != "fp16") return;
+  const Program& program = session.plan().program;
+  const Section* update = program.find_section(SectionKind::update);
+  const bool finds_overflow = update != nullptr && std::ranges::any_of(update->nodes, [](const Node& node) {
+                                return node.attributes.integer_or("finds_overflow", 0) != 0;
+                              });
+  if (finds_overflow) {
+    session.set_loss_scale(train::LossScale::kFirst);
+    session.follow_gradients(static_cast<std::uint64_t>(recipe.loss_scale_growth.value_or(train::LossScale::kGrowAfter)));
+  } else {
+    // Nothing is trained, or the plan is of a time when the scale was fixed.
+    session.set_loss_scale(1024);
+  }
+}
 
 }  // namespace snug

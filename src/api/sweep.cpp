@@ -160,8 +160,7 @@ void train_plan(const SweepRequest& request, const std::filesystem::path& file, 
     const Backend backend = open_backend(request.recipe);
     train::Session session(train::parse_plan(train::read_text_file(file, std::uint64_t{1} << 32U)), backend, request.recipe.seed);
     session.set_learning_rate(kLearningRate);
-    session.set_loss_scale(initial_loss_scale(request.recipe));
-    if (request.recipe.optimizer.clip_norm) session.set_clip_norm(*request.recipe.optimizer.clip_norm);
+    configure(session, request.recipe);
     Batches batches(request, session.plan().program);
     train::PeakMeasurement peak(session);
     while (peak.running()) {

@@ -162,8 +162,10 @@ class Lowering {
     }
     if (!sum.valid()) return sum;
     const StateId norm = add_state("gradient_norm", ops::gradient_norm_type(), Role::scalar);
+    Attributes attributes;
+    if (options_.sgd.finds_overflow) attributes.set("finds_overflow", std::int64_t{1});
     return builder
-        .emit(ops::clip_factor, {sum, builder.read(graph_.scalars)}, {},
+        .emit(ops::clip_factor, {sum, builder.read(graph_.scalars)}, attributes,
               {.layer = "gradient_norm", .role = Role::scalar, .phase = Phase::update, .writes = {norm}})
         .front();
   }
@@ -174,7 +176,7 @@ class Lowering {
     const SgdOptions& sgd = options_.sgd;
     const Attributes attributes{
         {"momentum", sgd.momentum}, {"weight_decay", sgd.weight_decay}, {"nesterov", std::int64_t{sgd.nesterov ? 1 : 0}}};
-    const ValueId norm = sgd.clip_norm > 0 ? measure_gradients(builder) : ValueId::none();
+    const ValueId norm = sgd.clip_norm > 0 || sgd.finds_overflow ? measure_gradients(builder) : ValueId::none();
     for (std::size_t i = 0; i < graph_.states.size(); ++i) {
       const auto found = accumulators_.find(StateId(i));
       if (found == accumulators_.end()) continue;
@@ -186,7 +188,12 @@ class Lowering {
         inputs.push_back(builder.read(writes.back()));
       }
       if (norm.valid()) inputs.push_back(norm);
-      builder.emit(ops::sgd, std::move(inputs), attributes,
+      Attributes own = attributes;
+      if (sgd.stochastic_rounding && bits_per_element(program_.states[i].type.dtype) == 16) {
+        own.set("stochastic", std::int64_t{1});
+        own.set("key", static_cast<std::int64_t>(i));
+      }
+      builder.emit(ops::sgd, std::move(inputs), own,
                    {.layer = name, .role = Role::parameter, .phase = Phase::update, .writes = writes});
     }
     return update;

@@ -74,15 +74,18 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
     frontend::freeze(graph, frozen);
     return graph;
   };
-  FitRequest request{
-      .model = model,
-      .options = {.batch = batch, .sparse = {.nonzero = nonzero}, .passes = passes, .workspace_limit = workspace_limit},
-      .budget = budget,
-      .microbatch = microbatch,
-      .checkpoint = checkpoint,
-      .min_microbatch = min_microbatch,
-      .statistics_group = group,
-      .allowed = allowed};
+  FitRequest request{.model = model,
+                     .options = {.batch = batch,
+                                 .sgd = sgd_for(precision, flags.rounding),
+                                 .sparse = {.nonzero = nonzero},
+                                 .passes = passes,
+                                 .workspace_limit = workspace_limit},
+                     .budget = budget,
+                     .microbatch = microbatch,
+                     .checkpoint = checkpoint,
+                     .min_microbatch = min_microbatch,
+                     .statistics_group = group,
+                     .allowed = allowed};
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);

@@ -39,6 +39,8 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "or what the budget asks for)");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
+  add(app, "--rounding", flags.rounding, "HOW",
+      "of updates of 16 bits: nearest, or stochastic, so that small ones survive (default: stochastic in bf16)");
   add(app, "--nonzero", flags.nonzero, "SHARE",
       "share of the convolutions' weights, all but the first, that is stored and trained, as in 0.3 (default: 1)");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");

@@ -39,6 +39,7 @@ struct Flags {
   std::optional<std::string> threads;
   std::optional<std::string> workspace_limit;
   std::optional<std::string> precision;
+  std::optional<std::string> rounding;
   std::optional<std::string> checkpoint;
   std::string accounting = "real";
   std::optional<std::string> nonzero;

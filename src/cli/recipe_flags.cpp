@@ -86,6 +86,7 @@ train::Recipe recipe_of(const Flags& flags) {
     recipe.seed = static_cast<std::uint64_t>(parse_count("--seed", *flags.seed, 0, std::numeric_limits<std::int64_t>::max()));
   }
   if (flags.precision) recipe.precision = *flags.precision;
+  if (flags.rounding) recipe.rounding = *flags.rounding;
   if (flags.nonzero) recipe.sparse.nonzero = parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1);
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
   if (flags.device) recipe.device = *flags.device;
@@ -122,6 +123,7 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--device", &flags.device},
       {"--threads", &flags.threads},
       {"--precision", &flags.precision},
+      {"--rounding", &flags.rounding},
       {"--nonzero", &flags.nonzero},
       {"--checkpoint", &flags.checkpoint},
       {"--epochs", &flags.epochs},

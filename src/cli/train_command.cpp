@@ -51,12 +51,6 @@ std::filesystem::path free_folder(const std::string& model) {
 
 void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
-// The settings that are data, not part of the plan.
-void configure(train::Session& session, const train::Recipe& recipe) {
-  session.set_loss_scale(initial_loss_scale(recipe));
-  if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
-}
-
 // Read only: a run that is to stay inside its budget does not measure.
 Costs costs_of(const Flags& flags, const Backend& backend) {
   Costs costs = find_costs(flags.costs, backend);
@@ -232,6 +226,10 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   json["process_overhead_bytes"] = memory.peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
   json["peak_mapped_bytes"] = memory.peak_mapped.count();
   json["train_loss"] = result.train_loss;
+  if (result.loss_scale) {
+    json["loss_scale"] = result.loss_scale->scale;
+    json["skipped_steps"] = result.loss_scale->skipped_steps;
+  }
   if (result.last_evaluation) {
     json["test_loss"] = result.last_evaluation->loss;
     json["test_accuracy"] = result.last_evaluation->accuracy;

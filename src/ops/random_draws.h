@@ -13,7 +13,10 @@
 
 namespace snug::ops {
 
-// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these.
+// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these. From kRoundingPurpose on there is one for each
+// parameter whose update is rounded by chance.
+inline constexpr std::uint64_t kRoundingPurpose = 0x800000;
+inline constexpr std::int64_t kMostRoundingKey = 0x7FFFFB;
 inline constexpr std::uint64_t kRewirePurpose = 0xFFFFFC;
 inline constexpr std::uint64_t kPatternPurpose = 0xFFFFFD;
 inline constexpr std::uint64_t kInitPurpose = 0xFFFFFE;
@@ -51,6 +54,24 @@ SNUG_HOST_DEVICE constexpr ImageAugmentation draw_image_augmentation(std::uint64
   return {.flip = (block.word[0] & 1U) != 0,
           .dy = static_cast<std::int64_t>(uniform_below(block.word[1], shifts)),
           .dx = static_cast<std::int64_t>(uniform_below(block.word[2], shifts))};
+}
+
+// An update that is rounded by chance: element e of the parameter, counted as it lies in memory, takes word e % 4 of block e / 4,
+// the lower half of it for the weight and the upper for the momentum.
+SNUG_HOST_DEVICE constexpr std::uint32_t rounding_word(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
+                                                       std::uint64_t element) {
+  return philox(seed, element / 4, counter_high(kRoundingPurpose + key, step)).word[element % 4];
+}
+
+// One of the two halves around a number, the nearer the likelier, as a float. `random`: 16 bits.
+SNUG_HOST_DEVICE inline float half_by_chance(float value, std::uint32_t random) {
+  const float magnitude = std::fabs(value);
+  if (!(magnitude <= 65536.0F)) return value;  // too large for a half, or NaN
+  // Normal halves have 11 bits; below these, halves are the multiples of 2^-24.
+  const bool is_normal = magnitude >= 0x1p-14F;
+  const float unit = is_normal ? std::ldexp(1.0F, std::ilogb(magnitude) - 10) : 0x1p-24F;
+  const float chance = is_normal ? static_cast<float>(random >> 3U) * 0x1p-13F : static_cast<float>(random) * 0x1p-16F;
+  return std::copysign(std::floor(magnitude / unit + chance) * unit, value);
 }
 
 // Initial values, drawn per logical (row-major) element of the state.

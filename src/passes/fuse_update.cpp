@@ -179,6 +179,11 @@ std::string objection_to(const Program& program) {
                        (program.batch + program.microbatch - 1) / program.microbatch, program.batch);
   }
   const Section* update = program.find_section(SectionKind::update);
+  if (update != nullptr && std::any_of(update->nodes.begin(), update->nodes.end(), [](const Node& node) {
+        return node.op == &ops::clip_factor && node.attributes.integer_or("finds_overflow", 0) != 0;
+      })) {
+    return "dynamic loss scaling looks at all gradients before it; use fp32 or bf16, or leave out the pass";
+  }
   const bool plain = update == nullptr || std::all_of(update->nodes.begin(), update->nodes.end(), [](const Node& node) {
                        return node.op == &ops::sgd && !ops::sgd_clips(node.attributes, node.inputs.size());
                      });

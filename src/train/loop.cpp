@@ -117,6 +117,7 @@ LoopResult Loop::run() {
   result_.images_per_second = seconds > 0 ? static_cast<double>(session_.plan().program.batch) / seconds : 0;
   result_.best_accuracy = progress_.best_metric;
   result_.measured_peak_bytes = session_.executor().measured_peak_bytes();
+  if (session_.follows_gradients()) result_.loss_scale = session_.loss_scale();
   return result_;
 }
 
@@ -127,8 +128,8 @@ void Loop::step(const data::Batch& batch) {
   const bool measured = measurement_.running();
   const Result done = session_.train_step(to_examples(batch));
   if (!measured) clock_.add(seconds_since(start));
-  if (!std::isfinite(done.loss)) refuse(fmt::format("the loss became {}", done.loss));
-  if (session_.clips() && !std::isfinite(session_.gradient_norm())) {
+  if (!std::isfinite(done.loss) && !done.overflowed) refuse(fmt::format("the loss became {}", done.loss));
+  if (session_.clips() && !done.overflowed && !std::isfinite(session_.gradient_norm())) {
     refuse(fmt::format("the gradients' norm became {}", session_.gradient_norm()));
   }
   measurement_.after_step(to_examples(batch));
@@ -150,13 +151,17 @@ void Loop::step(const data::Batch& batch) {
       .learning_rate = rate,
       .images_per_second = seconds > 0 ? static_cast<double>(session_.plan().program.batch) / seconds : 0,
       .seconds_left = seconds * static_cast<double>(settings_.total_steps - session_.step())};
-  result_.train_loss = done.loss;
+  if (std::isfinite(done.loss)) result_.train_loss = done.loss;
   MetricsLine line{.step = report.step,
                    .epoch = report.epoch,
                    .loss = report.loss,
                    .accuracy = report.accuracy,
                    .learning_rate = report.learning_rate};
   if (report.images_per_second > 0) line.images_per_second = report.images_per_second;
+  if (session_.follows_gradients()) {
+    line.loss_scale = session_.loss_scale().scale;
+    line.skipped_steps = session_.loss_scale().skipped_steps;
+  }
   folder_.add_metrics(line);
   listener_.on_step(report);
   if (rewires_after(settings_.rewiring, session_.step())) rewire();

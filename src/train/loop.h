@@ -62,13 +62,15 @@ struct LoopResult {
   std::optional<double> best_accuracy;
   std::filesystem::path last_snapshot;
   Bytes measured_peak_bytes;
+  std::optional<LossScale> loss_scale;  // where it follows the gradients
 };
 
 // Steps of one epoch; the last batch may be smaller.
 std::uint64_t steps_per_epoch(const data::Description& data, std::int64_t batch);
 
 // Goes on from where `progress` and the session stand. `stop` may be set by a signal handler. UserError when the loss is not
-// finite (the step's update is then not made), when the data turns out damaged or the folder cannot be written.
+// finite (the step's update is then not made) and a smaller loss scale would not help, when the data turns out damaged or the
+// folder cannot be written.
 LoopResult run_loop(Session& session, const data::Dataset& dataset, const LoopSettings& settings, Progress progress,
                     RunFolder& folder, LoopListener& listener, const std::atomic<bool>& stop);
 

@@ -20,6 +20,7 @@ namespace {
 constexpr std::int64_t kMostCount = std::int64_t{1} << 40U;
 constexpr std::uint64_t kMostRecipeBytes = 1'000'000;
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "fp16", "bf16"};
+constexpr std::array<std::string_view, 2> kRoundings{"nearest", "stochastic"};
 constexpr std::array<std::string_view, 2> kDevices{"cpu", "cuda"};
 constexpr std::array<std::string_view, 3> kSparseMethods{"fixed", "set", "dsr"};
 constexpr std::array<std::string_view, 3> kSchedules{"constant", "step", "cosine"};
@@ -126,6 +127,13 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
   check.count("min_microbatch", recipe.min_microbatch, 1);
   check.count("statistics_group", recipe.statistics_group, 1);
   check.choice("precision", recipe.precision, kPrecisions);
+  if (recipe.rounding) {
+    check.choice("rounding", *recipe.rounding, kRoundings);
+    check.require(recipe.precision != "fp32", "rounding", "is about updates of 16 bits; leave it out with fp32");
+  }
+  check.count("loss_scale_growth", recipe.loss_scale_growth, 1);
+  check.require(!recipe.loss_scale_growth || recipe.precision == "fp16", "loss_scale_growth",
+                "goes only with precision = \"fp16\"");
   if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
   if (recipe.budget_bytes) check.require(*recipe.budget_bytes > Bytes(0), "budget", "must be more than 0 bytes");
   if (const auto objection = objection_to_allowance(recipe.allow)) check.require(false, "allow", *objection);
@@ -184,6 +192,8 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   root.count("min_microbatch", recipe.min_microbatch);
   root.count("statistics_group", recipe.statistics_group);
   root.text("precision", recipe.precision);
+  root.text("rounding", recipe.rounding);
+  root.count("loss_scale_growth", recipe.loss_scale_growth);
   root.text("checkpoint", recipe.checkpoint);
   root.bytes("budget", recipe.budget_bytes);
   root.bytes("workspace_limit", recipe.workspace_limit);
@@ -260,6 +270,8 @@ std::string print_recipe(const Recipe& recipe) {
   optional_number("min_microbatch", recipe.min_microbatch);
   optional_number("statistics_group", recipe.statistics_group);
   line("precision", toml_text(recipe.precision));
+  optional_text("rounding", recipe.rounding);
+  optional_number("loss_scale_growth", recipe.loss_scale_growth);
   optional_text("checkpoint", recipe.checkpoint);
   if (recipe.budget_bytes) line("budget", toml_bytes(*recipe.budget_bytes));
   if (recipe.workspace_limit) line("workspace_limit", toml_bytes(*recipe.workspace_limit));

@@ -71,9 +71,11 @@ struct Recipe {
   std::optional<std::int64_t> min_microbatch;
   std::optional<std::int64_t> statistics_group;  // of batch norm; nothing: the microbatch
   std::string precision = "fp32";
-  std::optional<std::string> checkpoint;  // nothing: the planner's choice
-  std::optional<Bytes> budget_bytes;      // written budget = "24MB"
-  std::optional<Bytes> workspace_limit;   // of one kernel; nothing: the planner's choice
+  std::optional<std::string> rounding;            // of updates of 16 bits, nearest or stochastic; nothing: as suits the precision
+  std::optional<std::int64_t> loss_scale_growth;  // steps without overflow after which fp16's loss scale doubles; nothing: 2000
+  std::optional<std::string> checkpoint;          // nothing: the planner's choice
+  std::optional<Bytes> budget_bytes;              // written budget = "24MB"
+  std::optional<Bytes> workspace_limit;           // of one kernel; nothing: the planner's choice
   std::vector<std::string> allow = {"exact", "reassociated", "microbatch"};
   std::string device = "cpu";
   std::int64_t threads = 0;            // 0: all cores

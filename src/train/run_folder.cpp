@@ -79,6 +79,8 @@ std::string to_json(const MetricsLine& line) {
   add("accuracy", line.accuracy);
   add("learning_rate", line.learning_rate);
   add("images_per_second", line.images_per_second);
+  add("loss_scale", line.loss_scale);
+  add("skipped_steps", line.skipped_steps);
   add("measured_peak_bytes", line.measured_peak_bytes);
   add("test_loss", line.test_loss);
   add("test_accuracy", line.test_accuracy);

@@ -31,6 +31,8 @@ struct MetricsLine {
   std::optional<double> accuracy;  // share of them, 0 to 1
   std::optional<double> learning_rate;
   std::optional<double> images_per_second;
+  std::optional<double> loss_scale;            // where it follows the gradients, after the step
+  std::optional<std::uint64_t> skipped_steps;  // for an overflow, so far
   std::optional<std::int64_t> measured_peak_bytes;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;

@@ -135,6 +135,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --budget 0", "budget must be more than 0 bytes"},
         Bad{"train small-cnn --device tpu", "device is 'tpu'; it can be cpu, cuda"},
         Bad{"train small-cnn --precision bf16 --device cuda", "precision 'bf16' is not possible on 'cuda'; use fp32 or fp16"},
+        Bad{"train small-cnn --precision bf16 --rounding up", "rounding is 'up'; it can be nearest, stochastic"},
+        Bad{"plan small-cnn --batch 10 --precision fp16 --rounding up", "rounding is 'up'; it can be nearest, stochastic"},
+        Bad{"train small-cnn --rounding nearest", "rounding is about updates of 16 bits; leave it out with fp32"},
+        Bad{"plan small-cnn --batch 10 --rounding nearest", "rounding is about updates of 16 bits; leave it out with fp32"},
         Bad{"train small-cnn --precision int3", "precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "

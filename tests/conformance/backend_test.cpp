@@ -54,6 +54,7 @@ std::vector<BackendUnderTest> backends_under_test() {
   return {{"reference", DType::f32, open_reference},
           {"cpu", DType::f32, open_cpu},
           {"cpu", DType::bf16, open_cpu},
+          {"cpu", DType::f16, open_cpu},
           {"cuda", DType::f32, open_cuda},
           {"cuda", DType::f16, open_cuda}};
 }

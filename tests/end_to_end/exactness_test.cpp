@@ -67,6 +67,8 @@ const TrainedModel kDropout{.name = "dropout-network", .microbatch = 4, .batch =
 
 const TrainedModel kHalfWrn{
     .name = "wrn-28-2", .microbatch = 2, .batch = 6, .image_size = 16, .steps = 6, .threads = 1, .dtype = DType::bf16};
+const TrainedModel kFp16Wrn{
+    .name = "wrn-10-1", .microbatch = 2, .batch = 6, .image_size = 16, .steps = 3, .threads = 2, .dtype = DType::f16};
 const TrainedModel kHalfDropout{
     .name = "dropout-network", .microbatch = 4, .batch = 10, .steps = 6, .threads = 2, .dtype = DType::bf16};
 
@@ -79,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Exactness{kResNet, {"residual-1", "residual-2", "residual-2*", "log", "greedy:30%"}},
                       Exactness{kDropout, {"no-bn", "every-3", "sqrt", "log", "greedy:80%", "greedy:60%", "optimal:60%"}},
                       Exactness{kHalfWrn, {"no-bn", "residual-2*", "log", "greedy:40%", "optimal:30%"}},
-                      Exactness{kHalfDropout, {"no-bn", "sqrt", "greedy:60%"}}),
+                      Exactness{kFp16Wrn, {"no-bn", "residual-1"}}, Exactness{kHalfDropout, {"no-bn", "sqrt", "greedy:60%"}}),
     [](const auto& test) { return name_of(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(Models, ExactInPlace,

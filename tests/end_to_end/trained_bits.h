@@ -69,6 +69,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
   const Backend backend = backends::cpu_backend(model.threads);
   train::Session session(compile(build(model), backend,
                                  {.batch = model.batch,
+                                  .sgd = {.stochastic_rounding = model.dtype == DType::bf16},
                                   .sparse = model.sparse,
                                   .checkpoint = parse_checkpoint_strategy(how.checkpoint),
                                   .passes = {.disabled = how.without},

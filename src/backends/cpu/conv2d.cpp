@@ -216,7 +216,28 @@ std::optional<Layout> bfloat_weight_layout(const Convolution& conv) {
 
 }  // namespace
 
+namespace {
+
+// Halves lie as the floats do that they are computed as.
+std::optional<Layout> half_weight_layout(const KernelQuery& query) {
+  std::vector<Type> inputs, outputs;
+  for (const Type& type : query.inputs) inputs.push_back(as_floats(type));
+  for (const Type& type : query.outputs) outputs.push_back(as_floats(type));
+  KernelQuery floats = query;
+  floats.inputs = inputs;
+  floats.outputs = outputs;
+  auto layout = preferred_conv2d_weight_layout(floats);
+  if (layout) layout->opaque_bytes = Bytes(layout->opaque_bytes.count() / 2);
+  return layout;
+}
+
+}  // namespace
+
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
+  if (query.inputs[1].dtype == DType::f16) {
+    // Only the forward pass has a say: a data gradient converts its weight anyway.
+    return query.op.name == onednn_conv2d.op ? half_weight_layout(query) : std::nullopt;
+  }
   if (objection(query.inputs[0]) || objection(query.inputs[1])) return std::nullopt;
   if (query.op.name == onednn_conv2d_grad_input.op) return data_gradient_weight_layout(query);
   if (query.op.name != onednn_conv2d.op) return std::nullopt;

@@ -27,12 +27,13 @@ KernelMatch match_promoted(const KernelQuery& query) {
   const auto any_half = [](std::span<const Type> types) { return std::ranges::any_of(types, is_half); };
   if (!any_half(query.inputs) && !any_half(query.outputs)) return Refuse{"nothing here has 16 bits"};
   if (accumulates(query.attributes)) return Refuse{"the result would not be rounded before it is added to a sum"};
+  if (query.attributes.integer_or("stochastic", 0) != 0) return Refuse{"it rounds to nearest alone"};
   const std::vector<Type> inputs = with_floats(query.inputs);
   const std::vector<Type> outputs = with_floats(query.outputs);
   KernelQuery promoted = query;
   promoted.inputs = inputs;
   promoted.outputs = outputs;
-  KernelMatch match = Original.match(promoted);
+  const KernelMatch match = Original.match(promoted);
   if (std::holds_alternative<Refuse>(match)) return match;
   WorkspaceCutter cutter;
   for (const auto& [types, floats] : {std::pair(query.inputs, &inputs), std::pair(query.outputs, &outputs)}) {
@@ -40,6 +41,7 @@ KernelMatch match_promoted(const KernelQuery& query) {
       if (is_half(types[i])) cutter.cut((*floats)[i].bytes());
     }
   }
+  cutter.cut(std::get<Accept>(match).workspace);
   return Accept{.workspace = cutter.used()};
 }
 
@@ -64,7 +66,7 @@ std::unique_ptr<BoundKernel> bind_promoted(const KernelArguments& arguments) {
   KernelArguments call = arguments;
   call.inputs = inputs;
   call.outputs = outputs;
-  call.workspace = {};
+  call.workspace = arguments.workspace.subspan(static_cast<std::size_t>(cutter.used().count()));
   chain->add_action(Original.bind(call));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Operand& output = arguments.outputs[i];
@@ -83,6 +85,13 @@ constexpr KernelDef promoted(std::string_view name) {
 }
 
 constinit const KernelDef kKernels[] = {
+    promoted<onednn_linear>("promoted_linear"),
+    promoted<onednn_linear_grad_input>("promoted_linear_grad_input"),
+    promoted<onednn_linear_grad_weight>("promoted_linear_grad_weight"),
+    promoted<onednn_avg_pool>("promoted_avg_pool"),
+    promoted<onednn_avg_pool_grad>("promoted_avg_pool_grad"),
+    promoted<onednn_global_avg_pool>("promoted_global_avg_pool"),
+    promoted<onednn_global_avg_pool_grad>("promoted_global_avg_pool_grad"),
     promoted<reference::conv2d>("promoted_conv2d"),
     promoted<reference::conv2d_grad_input>("promoted_conv2d_grad_input"),
     promoted<reference::conv2d_grad_weight>("promoted_conv2d_grad_weight"),
@@ -103,15 +112,8 @@ constinit const KernelDef kKernels[] = {
     promoted<reference::max_pool_grad>("promoted_max_pool_grad"),
     promoted<reference::max_pool_argmax>("promoted_max_pool_argmax"),
     promoted<reference::max_pool_grad_argmax>("promoted_max_pool_grad_argmax"),
-    promoted<reference::avg_pool>("promoted_avg_pool"),
-    promoted<reference::avg_pool_grad>("promoted_avg_pool_grad"),
-    promoted<reference::global_avg_pool>("promoted_global_avg_pool"),
-    promoted<reference::global_avg_pool_grad>("promoted_global_avg_pool_grad"),
     promoted<reference::shortcut>("promoted_shortcut"),
     promoted<reference::shortcut_grad>("promoted_shortcut_grad"),
-    promoted<reference::linear>("promoted_linear"),
-    promoted<reference::linear_grad_input>("promoted_linear_grad_input"),
-    promoted<reference::linear_grad_weight>("promoted_linear_grad_weight"),
     promoted<reference::sum_to_channels>("promoted_sum_to_channels"),
     promoted<reference::dropout>("promoted_dropout"),
     promoted<reference::softmax_cross_entropy>("promoted_softmax_cross_entropy"),

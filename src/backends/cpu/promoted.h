@@ -1,4 +1,5 @@
-// Every op on numbers of 16 bits, plainly: the reference kernel on floats, with its 16-bit operands converted in the workspace.
+// Every op on numbers of 16 bits, plainly: a kernel for floats, mostly the reference, with its 16-bit operands converted in the
+// workspace.
 // For what has no faster kernel; the room it takes is that of the operands as floats.
 #pragma once
 
