@@ -212,7 +212,7 @@ TEST(Infer, LossInputAndUpdate) {
   EXPECT_EQ(infer("sgd", {"bf16[4]", "bf16[4]", kScalars}, "key=5, momentum=0.0, weight_decay=0.0, nesterov=0, stochastic=1"),
             "bf16[4] bf16[4]");
   EXPECT_EQ(infer("sgd", {"bf16[4]", "bf16[4]", kScalars}, "key=-1, momentum=0.0, weight_decay=0.0, nesterov=0, stochastic=1"),
-            "sgd: the key -1 is not in 0 to 8388605");
+            "sgd: the key -1 is not in 0 to 8388603");
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.0, weight_decay=0.0, nesterov=1"),
             "sgd: Nesterov needs a momentum above 0");
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.9, weight_decay=0.0, nesterov=1"),

@@ -13,8 +13,9 @@ constexpr int kDraws = 100'000;
 
 TEST(RandomDraws, OfDifferentPurposesShareNoCounter) {
   std::set<std::uint64_t> counters;
-  for (const std::uint64_t purpose : {std::uint64_t{0}, std::uint64_t{1}, kRoundingPurpose,
-                                      kRoundingPurpose + std::uint64_t{kMostRoundingKey}, kInitPurpose, kImagePurpose}) {
+  for (const std::uint64_t purpose :
+       {std::uint64_t{0}, std::uint64_t{1}, kRoundingPurpose, kRoundingPurpose + std::uint64_t{kMostRoundingKey}, kRewirePurpose,
+        kPatternPurpose, kInitPurpose, kImagePurpose}) {
     for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 40U) - 1}) {
       EXPECT_TRUE(counters.insert(counter_high(purpose, step)).second);
     }

@@ -66,7 +66,7 @@ struct Stripes {
     }
   }
 
-  const dnnl::memory::desc gradient() const { return descriptions.front().diff_weights_desc(); }
+  dnnl::memory::desc gradient() const { return descriptions.front().diff_weights_desc(); }
   bool agree() const {
     return std::ranges::all_of(descriptions, [&](const Description& other) { return other.diff_weights_desc() == gradient(); });
   }

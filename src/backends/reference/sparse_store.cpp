@@ -8,13 +8,29 @@ namespace snug::backends::reference {
 
 namespace {
 
-void run_pattern(const Call& call) {
-  const ops::SparseGrid grid = ops::SparseGrid::from(call.attributes);
-  draw_pattern(
-      grid, call.attributes.integers("tensor_nonzeros"), call.scalars(2).seed,
-      {reinterpret_cast<std::uint8_t*>(call.outputs[0].data), static_cast<std::size_t>(call.outputs[0].type.bytes().count())},
-      reinterpret_cast<std::int32_t*>(call.outputs[1].data));
-}
+// Its lists are made when it is bound.
+class Pattern final : public BoundKernel {
+ public:
+  explicit Pattern(const KernelArguments& arguments)
+      : grid_(ops::SparseGrid::from(arguments.attributes)),
+        nonzeros_(arguments.attributes.integers("tensor_nonzeros")),
+        scalars_(arguments.inputs[2]),
+        columns_(arguments.outputs[0]),
+        rows_(arguments.outputs[1]) {}
+
+  void run() override {
+    Scalars scalars;
+    std::memcpy(&scalars, scalars_.data, sizeof scalars);
+    const auto size = static_cast<std::size_t>(columns_.type.bytes().count());
+    draw_pattern(grid_, nonzeros_, scalars.seed, {reinterpret_cast<std::uint8_t*>(columns_.data), size},
+                 reinterpret_cast<std::int32_t*>(rows_.data));
+  }
+
+ private:
+  ops::SparseGrid grid_;
+  std::vector<std::int64_t> nonzeros_;
+  Operand scalars_, columns_, rows_;
+};
 
 template <typename T>
 void run_values(const Call& call) {
@@ -39,7 +55,12 @@ constexpr Signature kRewire{
 
 }  // namespace
 
-constinit const KernelDef init_sparse_pattern = define<run_pattern, run_pattern, kPattern>("reference_init_sparse_pattern");
+constinit const KernelDef init_sparse_pattern{.name = "reference_init_sparse_pattern",
+                                              .op = "init_sparse_pattern",
+                                              .match = [](const KernelQuery& query) { return match_operands(kPattern, query); },
+                                              .bind = [](const KernelArguments& arguments) -> std::unique_ptr<BoundKernel> {
+                                                return std::make_unique<Pattern>(arguments);
+                                              }};
 constinit const KernelDef init_sparse = define<run_values<float>, run_values<double>, kValues>("reference_init_sparse");
 constinit const KernelDef rewire{.name = "reference_rewire",
                                  .op = "rewire",
