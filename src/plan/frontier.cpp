@@ -88,6 +88,7 @@ class Search {
       // Where not all can be tried: with the update in backward it is as fast, and smaller.
       const bool fuses = !tries_many && may_fuse_update() && size == batch;
       std::vector<FrontierPoint> points;
+      points.reserve(named.size());
       for (const CheckpointStrategy& strategy : named) points.push_back(point_of(size, strategy, fuses));
       consider_all(points);
       for (const Kind filler : fillers) try_limits(size, filler, limits, fuses);
@@ -209,6 +210,7 @@ class Search {
                                                         : bytes_of(point_of(size, {.kind = Kind::none}, fuses));
     const double least = bytes_of(point_of(size, {.kind = kind, .limit = Bytes(1)}, fuses));
     std::vector<FrontierPoint> between;
+    between.reserve(static_cast<std::size_t>(count));
     for (std::int64_t i = 1; i < count; ++i) {
       const double share = static_cast<double>(i) / static_cast<double>(count);
       const Bytes limit(static_cast<std::int64_t>(most * std::pow(least / most, share)));
