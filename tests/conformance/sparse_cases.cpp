@@ -133,6 +133,12 @@ std::vector<OpCase> sparse_cases() {
                           .stride = {1, 2},
                           .padding = {2, 0},
                           .dilation = {2, 1}});
+  add_convolution(cases, {.name = "dilated_wide",
+                          .input = {3, 48, 11, 9},
+                          .weight = {8, 48, 3, 3},
+                          .stride = {1, 2},
+                          .padding = {2, 0},
+                          .dilation = {2, 1}});
   add_convolution(cases, {.name = "one_image", .input = {1, 32, 32, 32}, .weight = {32, 32, 3, 3}});
   add_store_ops(cases);
   return cases;

@@ -25,6 +25,7 @@ Backend cpu_backend(int threads) {
                               &cpu::direct_sparse_conv2d,
                               &cpu::onednn_sparse_conv2d_grad_input,
                               &cpu::direct_sparse_conv2d_grad_input,
+                              &cpu::pairs_sparse_conv2d_grad_weight,
                               &cpu::onednn_sparse_conv2d_grad_weight_stripes,
                               &cpu::onednn_sparse_conv2d_grad_weight_slices,
                               &cpu::onednn_sparse_conv2d_grad_weight,

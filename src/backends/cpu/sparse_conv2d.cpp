@@ -41,7 +41,7 @@ struct Pieces {
 
 Pieces cut(WorkspaceCutter& cutter, const SparsePart& part, const dnnl::memory::desc& weights,
            const dnnl::memory::desc& scratchpad) {
-  return {.dense = cutter.cut(expanded_size(weights)),
+  return {.dense = cutter.cut(size_of(weights)),
           .tables = cutter.cut(position_tables_size(part)),
           .scratchpad = cutter.cut(size_of(scratchpad))};
 }

@@ -10,7 +10,11 @@ extern const KernelDef onednn_sparse_conv2d;
 extern const KernelDef onednn_sparse_conv2d_grad_input;
 extern const KernelDef onednn_sparse_conv2d_grad_weight;
 
-// The same for bf16 with less scratch, an image's stripes one after the other; as fast, so it comes first: sparse_stripes.cpp.
+// Without a dense gradient, for bf16 on processors that have the instructions: sparse_pairs.cpp.
+extern const KernelDef pairs_sparse_conv2d_grad_weight;
+
+// As expansion, for bf16 with less scratch: an image's stripes one after the other; as fast, so it comes before:
+// sparse_stripes.cpp.
 extern const KernelDef onednn_sparse_conv2d_grad_weight_stripes;
 
 // The same, some output channels of a large weight at a time: sparse_slices.cpp.
