@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """One training step of WRN-28-2 in PyTorch, timed: the peer of bench/step_bench.cpp.
 
-Usage: python3 torch_step.py [--device cpu|cuda] [--batch 100] [--steps 7] [--precision fp32|fp16] [--graph] [--no-tf32] [--peer SCRIPT]
-Prints one JSON line a memory format (and, on a GPU with --graph, one for the step replayed as a CUDA graph).
+Usage: python3 torch_step.py [--device cpu|cuda] [--batch 100] [--steps 7] [--precision fp32|fp16|bf16] [--graph] [--no-tf32] [--peer SCRIPT]
+fp16: stored so, but for batch norm; bf16: autocast. Prints one JSON line a memory format (and, on a GPU with --graph, one for the step replayed as a CUDA graph).
 --peer: the network, step and timing of another script, through its function bench(device, batch, dtype, channels_last, checkpoint, mode, steps=...),
 which prints a JSON line with `img_s` and `ms`.
 """
-import argparse, contextlib, importlib.util, io, json, statistics, time
+import argparse, contextlib, importlib.util, io, json, resource, statistics, time
 
 import torch
 from torch import nn
@@ -56,7 +56,9 @@ def measure(options, memory_format, graph=False):
 
     def step():
         optimizer.zero_grad(set_to_none=not graph)
-        F.cross_entropy(model(x).float(), y).backward()
+        with torch.autocast(options.device, torch.bfloat16, enabled=options.precision == "bf16"):
+            loss = F.cross_entropy(model(x).float(), y)
+        loss.backward()
         optimizer.step()
 
     run = step
@@ -97,7 +99,8 @@ def report(options, memory_format, graph=False):
     print(json.dumps({"peer": f"torch {torch.__version__}", "script": options.peer or "torch_step.py", "device": options.device,
                       "precision": options.precision, "batch": options.batch, "memory_format": str(memory_format).split(".")[-1], "graph": graph,
                       "tf32": torch.backends.cudnn.allow_tf32, "step_seconds": round(seconds, 6),
-                      "images_per_second": round(options.batch / seconds, 1)}), flush=True)
+                      "images_per_second": round(options.batch / seconds, 1),
+                      "resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}), flush=True)
 
 
 def main():
@@ -105,7 +108,7 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--steps", type=int, default=7)
-    parser.add_argument("--precision", default="fp32", choices=("fp32", "fp16"))
+    parser.add_argument("--precision", default="fp32", choices=("fp32", "fp16", "bf16"))
     parser.add_argument("--graph", action="store_true")
     parser.add_argument("--no-tf32", action="store_true", help="full fp32 products on a GPU; PyTorch's convolutions use TF32 otherwise")
     parser.add_argument("--peer", default="", help="a script whose bench() is timed instead of this one's step")
