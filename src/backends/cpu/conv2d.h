@@ -17,10 +17,17 @@ extern const KernelDef onednn_conv2d_grad_input_blocks;
 extern const KernelDef onednn_conv2d_grad_weight_quarters;
 extern const KernelDef onednn_conv2d_grad_weight_blocks;
 
-// Numbers of 16 bits through floats in the workspace, where there is no convolution of them. conv2d_half.cpp
+// Numbers of 16 bits through floats in the workspace, where there is no convolution of them; slower with less of it.
+// conv2d_half_kernels.cpp
 extern const KernelDef half_conv2d;
+extern const KernelDef half_conv2d_small;
+extern const KernelDef half_conv2d_least;
 extern const KernelDef half_conv2d_grad_input;
+extern const KernelDef half_conv2d_grad_input_small;
+extern const KernelDef half_conv2d_grad_input_least;
 extern const KernelDef half_conv2d_grad_weight;
+extern const KernelDef half_conv2d_grad_weight_small;
+extern const KernelDef half_conv2d_grad_weight_least;
 
 // The weight gradient on one thread, whose transposed images need half the workspace of two. conv2d.cpp
 extern const KernelDef onednn_conv2d_grad_weight_one_thread;

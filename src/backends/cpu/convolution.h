@@ -59,8 +59,9 @@ struct Convolution {
   }
   dnnl::memory::desc any_weight() const { return {weight.dims(), weight.data_type(), dnnl::memory::format_tag::any}; }
 
-  dnnl::convolution_backward_data::primitive_desc backward_data() const {
-    return {{dnnl::algorithm::convolution_direct, input, any_weight(), output, strides, dilations, padding, rear_padding()},
+  dnnl::convolution_backward_data::primitive_desc backward_data() const { return backward_data(any_weight()); }
+  dnnl::convolution_backward_data::primitive_desc backward_data(const dnnl::memory::desc& weights) const {
+    return {{dnnl::algorithm::convolution_direct, input, weights, output, strides, dilations, padding, rear_padding()},
             booked_scratchpad(),
             engine(),
             forward(any_weight())};

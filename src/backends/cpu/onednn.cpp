@@ -36,7 +36,7 @@ const dnnl::engine& engine() {
 }
 
 const dnnl::stream& stream() {
-  static const dnnl::stream instance(engine());
+  thread_local const dnnl::stream instance(engine());
   return instance;
 }
 

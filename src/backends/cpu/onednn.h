@@ -15,7 +15,7 @@
 namespace snug::backends::cpu {
 
 const dnnl::engine& engine();
-const dnnl::stream& stream();
+const dnnl::stream& stream();  // the calling thread's
 
 // Scratchpads are ours to book, never oneDNN's to allocate.
 dnnl::primitive_attr booked_scratchpad();

@@ -62,6 +62,10 @@ std::unique_ptr<BoundKernel> place_gradient(const dnnl::memory::desc& fresh_layo
   if (type.dtype == DType::bf16 && groups == 1 && has_tag(fresh_layout, Tag::ABcd16b16a) && has_tag(target, Tag::ABcd8b16a2b)) {
     return place_pairs(values, reinterpret_cast<const Bfloat16*>(sum), reinterpret_cast<Bfloat16*>(out), count / 256, threads);
   }
+  if (descriptor(as_floats(type), groups) == fresh_layout) {
+    if (sum == nullptr) return narrow_elements(type.dtype, values, out, count, threads);
+    return add_floats(type.dtype, sum, values, out, count, threads);
+  }
   return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
     return place_each(LayoutMap(fresh_layout), values, LayoutMap(target), reinterpret_cast<const T*>(sum),
                       reinterpret_cast<T*>(out), count, threads);

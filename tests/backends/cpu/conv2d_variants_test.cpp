@@ -1,5 +1,5 @@
-// A convolution's gradients by every kernel that makes them: they may sum in another order, but not much else, and what needs
-// less workspace must get by with it.
+// A convolution and its gradients by every kernel that makes them: they may sum in another order, but not much else, and what
+// needs less workspace must get by with it.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -67,6 +67,9 @@ class Products {
     std::vector<double> values;  // in logical order
   };
 
+  std::optional<Outcome> forward(const KernelDef& kernel) {
+    return run(kernel, ops::conv2d, {x(), opaque(weights())}, dy_, attributes_);
+  }
   // Nothing when the kernel refuses. `sum`: what the weight gradient is added to, in logical order.
   std::optional<Outcome> grad_input(const KernelDef& kernel) {
     return run(kernel, ops::conv2d_grad_input, {dy(), opaque(weights())}, x_, for_input());
@@ -81,6 +84,9 @@ class Products {
     return run(kernel, ops::conv2d_grad_weight, std::move(inputs), weight_, attributes);
   }
 
+  std::vector<double> expected_forward() const {
+    return backends::run(ops::conv2d, {in_double(x()), in_double(weights())}, attributes_)[0].logical();
+  }
   std::vector<double> expected_grad_input() const {
     return backends::run(ops::conv2d_grad_input, {in_double(dy()), in_double(weights())}, for_input())[0].logical();
   }
@@ -168,6 +174,28 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& expe
 
 class CpuConvolutionVariants : public testing::TestWithParam<DType> {};
 
+TEST_P(CpuConvolutionVariants, AllGiveTheConvolution) {
+  std::set<std::string_view> ran;
+  for (const Shapes& shapes : all_shapes()) {
+    for (const int threads : {1, 2}) {
+      Products products(shapes, threads, GetParam());
+      if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
+      const std::vector<double> expected = products.expected_forward();
+      for (const KernelDef* kernel : kernels_for("conv2d")) {
+        if (kernel->name.starts_with("promoted")) continue;
+        const auto outcome = products.forward(*kernel);
+        if (!outcome) continue;
+        ran.insert(kernel->name);
+        expect_near(outcome->values, expected, GetParam(), kernel->name);
+      }
+    }
+  }
+  const std::vector<const char*> native{"onednn_conv2d"};
+  const std::vector<const char*> halves{"half_conv2d", "half_conv2d_small", "half_conv2d_least"};
+  for (const char* kernel : GetParam() == DType::f16 ? halves : native)
+    EXPECT_TRUE(ran.contains(kernel)) << kernel << " never ran";
+}
+
 TEST_P(CpuConvolutionVariants, AllGiveTheGradients) {
   std::set<std::string_view> ran;
   for (const Shapes& shapes : all_shapes()) {
@@ -194,7 +222,9 @@ TEST_P(CpuConvolutionVariants, AllGiveTheGradients) {
   const std::vector<const char*> native{"onednn_conv2d_grad_input",           "onednn_conv2d_grad_input_quarters",
                                         "onednn_conv2d_grad_input_blocks",    "onednn_conv2d_grad_weight",
                                         "onednn_conv2d_grad_weight_quarters", "onednn_conv2d_grad_weight_blocks"};
-  const std::vector<const char*> halves{"half_conv2d_grad_input", "half_conv2d_grad_weight"};
+  const std::vector<const char*> halves{"half_conv2d_grad_input",       "half_conv2d_grad_weight",
+                                        "half_conv2d_grad_input_small", "half_conv2d_grad_weight_small",
+                                        "half_conv2d_grad_input_least", "half_conv2d_grad_weight_least"};
   for (const char* kernel : GetParam() == DType::f16 ? halves : native)
     EXPECT_TRUE(ran.contains(kernel)) << kernel << " never ran";
 }
@@ -222,13 +252,14 @@ TEST_P(CpuConvolutionVariants, ASumIsAddedToAfterRounding) {
 
 TEST_P(CpuConvolutionVariants, ClassesOfNumericsDoNotPromiseTooMuch) {
   for (const Shapes& shapes : all_shapes()) {
-    for (const char* op : {"conv2d_grad_input", "conv2d_grad_weight"}) {
+    for (const std::string_view op : {"conv2d", "conv2d_grad_input", "conv2d_grad_weight"}) {
       Products products(shapes, 2, GetParam());
       if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
       std::map<std::string_view, std::vector<double>> by_class;
       for (const KernelDef* kernel : kernels_for(op)) {
-        const auto outcome =
-            op == std::string_view("conv2d_grad_input") ? products.grad_input(*kernel) : products.grad_weight(*kernel);
+        const auto outcome = op == "conv2d"              ? products.forward(*kernel)
+                             : op == "conv2d_grad_input" ? products.grad_input(*kernel)
+                                                         : products.grad_weight(*kernel);
         if (!outcome) continue;
         const auto [entry, is_new] = by_class.try_emplace(outcome->numerics, outcome->values);
         if (!is_new) {
@@ -241,25 +272,25 @@ TEST_P(CpuConvolutionVariants, ClassesOfNumericsDoNotPromiseTooMuch) {
 
 // 128 x 128 weights are the largest of WRN-28-2, and with them its workspace.
 TEST_P(CpuConvolutionVariants, SlicesNeedAFractionOfTheWorkspace) {
-  if (GetParam() == DType::f16) GTEST_SKIP() << "f16 is made a few images at a time anyway";
+  const std::string_view family = GetParam() == DType::f16 ? "half" : "onednn";
   Products products({.input = {10, 128, 8, 8}, .weight = {128, 128, 3, 3}}, 2, GetParam());
   if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
   const Tensor sum = products.sum();
   std::vector<std::int64_t> for_input, for_weight;
   for (const KernelDef* kernel : kernels_for("conv2d_grad_input")) {
-    if (!kernel->name.starts_with("onednn") || kernel->name.ends_with("one_thread")) continue;
+    if (!kernel->name.starts_with(family) || kernel->name.ends_with("one_thread")) continue;
     if (const auto outcome = products.grad_input(*kernel)) for_input.push_back(outcome->workspace.count());
   }
   for (const KernelDef* kernel : kernels_for("conv2d_grad_weight")) {
-    if (!kernel->name.starts_with("onednn") || kernel->name.ends_with("one_thread")) continue;
+    if (!kernel->name.starts_with(family) || kernel->name.ends_with("one_thread")) continue;
     if (const auto outcome = products.grad_weight(*kernel, &sum)) for_weight.push_back(outcome->workspace.count());
   }
   ASSERT_EQ(for_input.size(), 3U);
   ASSERT_EQ(for_weight.size(), 3U);
   for (const auto& workspaces : {for_input, for_weight}) {
     EXPECT_LT(workspaces[1], workspaces[0]) << "quarters against the whole";
-    EXPECT_LT(2 * workspaces[2], workspaces[0]) << "blocks against the whole";
-    EXPECT_LT(workspaces[2], workspaces[1]) << "blocks against quarters";
+    EXPECT_LT(2 * workspaces[2], workspaces[0]) << "the least against the whole";
+    EXPECT_LT(workspaces[2], workspaces[1]) << "the least against quarters";
   }
 }
 

@@ -1,0 +1,110 @@
+// Convolutions of numbers of 16 bits that the processor does not compute with. Every thread has images of its own: it widens a
+// few at a time to floats, which stay in its cache, has oneDNN convolve them on that thread alone, and rounds the result. So the
+// threads meet once a call, and what is read and written in memory has 16 bits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "backends/cpu/convolution.h"
+
+namespace snug::backends::cpu {
+
+// How much room a call takes: enough to be fast; one image a thread, and a quarter of the weight's channels at a time; or one
+// image on one thread, and 16 channels at a time.
+enum class HalfRoom : std::uint8_t { fast, small, least };
+
+// bf16 or f16, dense.
+bool is_half(const Type& type);
+
+// The accepted match of a kernel with so much room. Only beside its own fast variant is it known how long one takes.
+KernelMatch accept_half(HalfRoom room, Bytes workspace, DType dtype, int threads);
+
+// The channels of some weights, one slice after the other.
+struct ChannelSlices {
+  std::int64_t channels, width;
+
+  ChannelSlices(std::int64_t all, std::int64_t groups, HalfRoom room);
+  bool is_whole() const { return width == channels; }
+};
+
+// A forward convolution, images x to y, or a data gradient, dy to dx, in slices of the result's channels.
+class HalfImages {
+ public:
+  struct Call {
+    bool forward;
+    Type from, weight, to;  // the weight's type gives its shape, and a layout to take where the library can
+    std::optional<Type> bias;
+    Attributes attributes;
+  };
+
+  // dnnl::error when oneDNN has no such convolution.
+  HalfImages(Call call, HalfRoom room, int threads);
+
+  Bytes workspace() const;
+  const ChannelSlices& slices() const { return slices_; }
+  std::int64_t groups() const { return groups_; }
+  // In which the weights of a slice are wanted, floats.
+  const dnnl::memory::desc& weight_layout() const { return weight_layout_; }
+
+  // Brings the weights of the channels from `first` on to `target`, which has room for one float more than the layout.
+  using BringWeights = std::function<std::unique_ptr<BoundKernel>(std::int64_t first, float* target)>;
+  std::unique_ptr<BoundKernel> bind(const Operand& from, const Operand& to, const Operand* bias, std::byte* workspace,
+                                    const BringWeights& bring_weights) const;
+
+ private:
+  struct Pieces;
+  dnnl::primitive_desc_base describe(std::int64_t images, const dnnl::memory::desc* weights) const;
+  Type from_of(std::int64_t images) const;
+  Type to_of(std::int64_t images) const;
+  Pieces cut(std::byte* workspace) const;
+
+  Call call_;
+  int threads_, parts_;  // parts: threads that have images
+  std::int64_t groups_;
+  ChannelSlices slices_;
+  std::int64_t group_;  // images at a time
+  dnnl::memory::desc weight_layout_;
+  Bytes scratchpad_;
+};
+
+// A weight gradient, from dy and x, in slices of output channels. Every thread adds up the gradients of its own images.
+class HalfWeightGradient {
+ public:
+  // dnnl::error when oneDNN has no such convolution.
+  HalfWeightGradient(Type dy, Type x, Type dw, const Attributes& attributes, HalfRoom room, int threads);
+
+  Bytes workspace() const;
+  const ChannelSlices& slices() const { return slices_; }
+  std::int64_t groups() const { return groups_; }
+  // Of a slice's gradient, floats.
+  const dnnl::memory::desc& gradient_layout() const { return gradient_layout_; }
+
+  // Takes the gradient of the channels from `first` on away.
+  using TakeGradient = std::function<std::unique_ptr<BoundKernel>(std::int64_t first, const float* gradient)>;
+  std::unique_ptr<BoundKernel> bind(const Operand& dy, const Operand& x, std::byte* workspace,
+                                    const TakeGradient& take_gradient) const;
+
+ private:
+  struct Pieces;
+  dnnl::convolution_backward_weights::primitive_desc describe(std::int64_t images, const dnnl::memory::desc* gradient) const;
+  Type dy_of(std::int64_t images) const;
+  bool adds_up() const;
+  Pieces cut(std::byte* workspace) const;
+
+  Type dy_, x_, dw_;
+  Attributes attributes_;
+  int threads_, parts_;
+  std::int64_t groups_;
+  ChannelSlices slices_;
+  std::int64_t group_;
+  dnnl::memory::desc gradient_layout_;
+  Bytes scratchpad_;
+};
+
+// The weights [first, first + the layout's) of dimension `dim`, as floats in that layout.
+std::unique_ptr<BoundKernel> widen_weights(const Operand& weight, std::int64_t groups, std::size_t dim, std::int64_t first,
+                                           const dnnl::memory::desc& layout, float* target, int threads);
+
+}  // namespace snug::backends::cpu
