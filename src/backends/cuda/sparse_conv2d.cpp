@@ -23,8 +23,10 @@ namespace {
 
 using Kind = ConvolutionKind;
 
-// Of the kernel behind the dense weight: who stores weights sparse has no bytes to spare.
-constexpr Bytes kScratchLimit{1 << 20};
+// Of cuDNN behind the dense weight: who stores weights sparse has no bytes to spare.
+constexpr Bytes kScratchLimit{192 << 10};
+// The sums of the cuts of a product in full f32.
+constexpr Bytes kGemmScratch{1 << 20};
 // Blocks of a direct weight gradient across the columns, at 32 each.
 constexpr std::int64_t kMostColumns = std::int64_t{65535} * 32;
 
@@ -74,7 +76,7 @@ std::unique_ptr<BoundKernel> expansion(const Call& call) {
 
 // What the gradient of the store is before this tensor's is added.
 std::unique_ptr<BoundKernel> beginning(const Call& call) {
-  if (accumulates(call.attributes())) return call.launch(BringOver(call, 4));
+  if (accumulates(call.attributes())) return call.launch(BringOver(call, 4, 0));
   return call.launch([to = call.out<std::byte>(0), bytes = static_cast<std::size_t>(call.output_type(0).bytes().count())](
                          cudaStream_t stream) { SNUG_CUDA_CALL(cudaMemsetAsync(to, 0, bytes, stream)); });
 }
@@ -157,7 +159,7 @@ KernelMatch match_gemm(const KernelQuery& query) {
       ((shape.stride_height != 1 && shape.dilation_height != 1) || (shape.stride_width != 1 && shape.dilation_width != 1)))
     return Refuse{"stride and dilation are not taken together here"};
   if (K == Kind::grad_weight) {
-    const auto splits = launch::gemm_splits(shape, static_cast<std::size_t>(kScratchLimit.count()));
+    const auto splits = launch::gemm_splits(shape, static_cast<std::size_t>(kGemmScratch.count()));
     workspace += Bytes(static_cast<std::int64_t>(launch::gemm_scratch(shape, splits)));
   }
   return Accept{.workspace = workspace, .numerics = kGemm};

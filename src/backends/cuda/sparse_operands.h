@@ -17,13 +17,13 @@ inline launch::SparsePattern pattern_of(const Call& call, std::size_t columns) {
           .column_count = static_cast<int>(slot.columns())};
 }
 
-// Output 0 begins as an input, where it does not lie there anyway.
+// An output begins as an input, where it does not lie there anyway.
 class BringOver {
  public:
-  BringOver(const Call& call, std::size_t input)
+  BringOver(const Call& call, std::size_t input, std::size_t output)
       : from_(call.in<std::byte>(input)),
-        to_(call.out<std::byte>(0)),
-        bytes_(static_cast<std::size_t>(call.output_type(0).bytes().count())) {}
+        to_(call.out<std::byte>(output)),
+        bytes_(static_cast<std::size_t>(call.output_type(output).bytes().count())) {}
 
   void operator()(cudaStream_t stream) const {
     if (from_ != to_) SNUG_CUDA_CALL(cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDeviceToDevice, stream));

@@ -59,7 +59,7 @@ std::unique_ptr<BoundKernel> bind_values(const Call& call) {
                                       .uniform = attributes.integer("uniform") != 0,
                                       .taps = narrowed(slot.shape[2] * slot.shape[3]),
                                       .channels = narrowed(slot.shape[1])};
-  return call.launch([bring = BringOver(call, 0), pattern = pattern_of(call, 1), initial, scalars = call.scalars(3),
+  return call.launch([bring = BringOver(call, 0, 0), pattern = pattern_of(call, 1), initial, scalars = call.scalars(3),
                       values = call.out<T>(0)](cudaStream_t stream) {
     bring(stream);
     launch::sparse_values<T>(stream, pattern, initial, scalars, values);
@@ -67,16 +67,6 @@ std::unique_ptr<BoundKernel> bind_values(const Call& call) {
 }
 
 // ---- (values, columns, rows, threshold, scalars, momentum?) -> values, columns, rows, threshold, pruned, momentum
-
-launch::RewireConstants rewire_constants(const Attributes& attributes, const Type& values, const Type& columns) {
-  const auto grid = ops::SparseGrid::from(attributes);
-  return {.nonzeros = narrowed(values.elements()),
-          .all_rows = static_cast<std::size_t>(grid.all_rows()),
-          .column_bytes = static_cast<std::size_t>(columns.bytes().count()),
-          .target = attributes.integer("target"),
-          .bits = grid.bits,
-          .per_tensor = attributes.integer("per_tensor") != 0};
-}
 
 template <typename T>
 std::unique_ptr<BoundKernel> bind_rewire(const Call& call) {
@@ -92,27 +82,29 @@ std::unique_ptr<BoundKernel> bind_rewire(const Call& call) {
     place += grid.elements(t);
     row += grid.rows[t];
   }
-  const launch::RewireOperands operands{.values = call.in<T>(0),
-                                        .columns = call.in<std::uint32_t>(1),
-                                        .rows = call.in<std::int32_t>(2),
-                                        .threshold = call.in<double>(3),
+  const launch::RewireOperands operands{.values = call.out<T>(0),
+                                        .columns = call.out<std::uint32_t>(1),
+                                        .rows = call.out<std::int32_t>(2),
+                                        .threshold = call.out<double>(3),
                                         .scalars = call.scalars(4),
-                                        .new_values = call.out<T>(0),
-                                        .new_columns = call.out<std::uint32_t>(1),
-                                        .new_rows = call.out<std::int32_t>(2),
-                                        .new_threshold = call.out<double>(3),
-                                        .pruned = call.out<double>(4),
-                                        .new_momentum = call.input_count() == 6 ? call.out<T>(5) : nullptr};
-  const launch::RewireConstants constants = rewire_constants(call.attributes(), call.output_type(0), call.output_type(1));
-  return call.launch([tensors = std::move(tensors), operands, constants, scratch = call.workspace<std::byte>()](
-                         cudaStream_t stream) { launch::sparse_rewire<T>(stream, tensors, operands, constants, scratch); });
+                                        .pruned = call.out<double>(4)};
+  const launch::RewireConstants constants{.nonzeros = narrowed(call.elements()),
+                                          .target = call.attributes().integer("target"),
+                                          .bits = grid.bits,
+                                          .per_tensor = call.attributes().integer("per_tensor") != 0};
+  std::vector<BringOver> store;
+  for (std::size_t i = 0; i < 4; ++i) store.emplace_back(call, i, i);
+  return call.launch([store = std::move(store), tensors = std::move(tensors), operands, constants,
+                      scratch = call.workspace<std::byte>(),
+                      momentum = call.input_count() == 6 ? call.out<T>(5) : nullptr](cudaStream_t stream) {
+    for (const BringOver& bring : store) bring(stream);
+    launch::sparse_rewire<T>(stream, tensors, operands, constants, scratch);
+    if (momentum != nullptr) SNUG_CUDA_CALL(cudaMemsetAsync(momentum, 0, constants.nonzeros * sizeof(T), stream));
+  });
 }
 
 Bytes rewire_workspace(const KernelQuery& query) {
-  const bool has_momentum = query.inputs.size() == 6;
-  return Bytes(static_cast<std::int64_t>(launch::rewire_scratch(
-      query.attributes.integers("tensor_rows").size(), rewire_constants(query.attributes, query.outputs[0], query.outputs[1]),
-      has_momentum ? 0 : static_cast<std::size_t>(query.inputs[0].bytes().count()))));
+  return Bytes(static_cast<std::int64_t>(launch::rewire_scratch(query.attributes.integers("tensor_rows").size())));
 }
 
 constexpr Signature kPattern{.inputs = {Element::image_bytes, Element::labels, Element::scalars},

@@ -57,30 +57,25 @@ struct RewireTensor {
   std::uint32_t first_row, rows, columns;
 };
 
+// All but the scalars are written.
 struct RewireOperands {
-  const void* values;
-  const std::uint32_t* columns;
-  const std::int32_t* rows;
-  const double* threshold;
+  void* values;
+  std::uint32_t* columns;
+  std::int32_t* rows;
+  double* threshold;
   const Scalars* scalars;
-  void* new_values;
-  std::uint32_t* new_columns;
-  std::int32_t* new_rows;
-  double* new_threshold;
   double* pruned;
-  void* new_momentum;  // nullptr: none
 };
 
 struct RewireConstants {
   std::uint32_t nonzeros;
-  std::size_t all_rows, column_bytes;
   std::int64_t target;
   int bits;
   bool per_tensor;
 };
 
-// Survivors lie there while the store is written anew; their values in the momentum, which is lost anyway, where there is any.
-std::size_t rewire_scratch(std::size_t tensors, const RewireConstants& constants, std::size_t value_bytes);
+// A few numbers a tensor.
+std::size_t rewire_scratch(std::size_t tensors);
 
 template <typename T>
 void sparse_rewire(cudaStream_t stream, std::span<const RewireTensor> tensors, const RewireOperands& operands,
