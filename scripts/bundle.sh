@@ -51,13 +51,13 @@ what=${1:-all}
 shift || true
 case $what in
   snug) exec "$here/bin/snug" "$@" ;;
-  conformance) exec "$here/bin/snug_conformance_test" --gtest_filter='*BackendConformance*cuda*' "$@" ;;
+  conformance) exec "$here/bin/snug_conformance_test" --gtest_filter='*cuda*' "$@" ;;
   bench) exec "$here/bin/step_bench" "$@" ;;
   # PyTorch brings libraries of its own; step_bench comes back here for ours.
   against_torch) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/against_torch.py" --device cuda "$@" ;;
   exactness) exec python3 "$here/bench/exactness.py" "$@" ;;
   all)
-    "$here/bin/snug_conformance_test" --gtest_filter='*BackendConformance*cuda*'
+    "$here/bin/snug_conformance_test" --gtest_filter='*cuda*'
     failed=$?
     for precision in fp32 fp16; do
       "$here/bin/step_bench" wrn-28-2 --batch 100 --device cuda --precision $precision --steps 200 --json || failed=1

@@ -61,8 +61,6 @@ std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
 
 Backend open_backend(const train::Recipe& recipe) {
   stored_as(recipe.precision, recipe.device);  // before a device is looked for
-  if (recipe.sparse.nonzero.value_or(1) < 1 && recipe.device != "cpu")
-    throw_user_error("sparse weights are trained on the CPU so far; leave out --nonzero or --device {}", recipe.device);
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }

@@ -8,24 +8,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "backends/growth.h"
 #include "backends/sparse_store.h"
 #include "ir/kernel.h"
 #include "ir/scalars.h"
 
 namespace snug::backends {
 
-// How many new values each tensor gets: `total` in all, in proportion to its survivors, by largest remainders; what a full tensor
-// cannot take goes to the others. `room`: empty places.
+// GrowthShares for lists.
 void share_growth(std::int64_t total, const std::vector<std::int64_t>& survivors, const std::vector<std::int64_t>& room,
                   std::vector<std::int64_t>& growth);
-
-// What the threshold is after a rewiring that pruned so many.
-inline double adapted_threshold(double threshold, std::int64_t pruned, std::int64_t target) {
-  const auto aim = static_cast<double>(target);
-  if (static_cast<double>(pruned) < 0.9 * aim) return 2 * threshold;
-  if (static_cast<double>(pruned) > 1.1 * aim) return threshold / 2;
-  return threshold;
-}
 
 template <typename T>
 class Rewiring {

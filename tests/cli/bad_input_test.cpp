@@ -92,8 +92,6 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{"plan wrn-28-2 --batch 4 --precision fp16 --enable-pass fuse_update",
                              "pass 'fuse_update' makes each update during backward, but dynamic loss scaling looks at all "
                              "gradients before it; use fp32 or bf16, or leave out the pass"},
-                    BadInput{"train small-cnn --nonzero 0.3 --device cuda",
-                             "sparse weights are trained on the CPU so far; leave out --nonzero or --device cuda"},
                     BadInput{"plan wrn-28-2 --batch 4 --nonzero 1.5", "--nonzero takes a number from 0.0001 to 1, not '1.5'"}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,7 +1,6 @@
 // The reference against itself (the harness must find nothing there), and the other backends against the reference. A new one
 // joins by adding a line to `backends_under_test`.
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
@@ -11,14 +10,15 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/cpu.h"
-#include "backends/cuda_plugin.h"
 #include "backends/reference/reference.h"
 #include "base/error.h"
 #include "conformance/backend_conformance.h"
+#include "conformance/cuda_under_test.h"
 #include "conformance/stored_values.h"
 #include "frontend/zoo.h"
 #include "ops/ops.h"
 #include "plan/compile.h"
+#include "train/rewiring.h"
 #include "train/session.h"
 
 namespace snug::conformance {
@@ -33,22 +33,6 @@ struct BackendUnderTest {
 std::optional<Backend> open_reference(std::string& /*why_not*/) { return backends::reference_backend(2); }
 
 std::optional<Backend> open_cpu(std::string& /*why_not*/) { return backends::cpu_backend(2); }
-
-// One device for all tests; SNUG_REQUIRE_CUDA makes its absence an error, so that a run on a GPU cannot pass by skipping.
-std::optional<Backend> open_cuda(std::string& why_not) {
-  static std::string reason;
-  static const std::optional<Backend> backend = []() -> std::optional<Backend> {
-    try {
-      return backends::load_cuda_backend();
-    } catch (const UserError& error) {
-      reason = error.what();
-      return std::nullopt;
-    }
-  }();
-  if (!backend && std::getenv("SNUG_REQUIRE_CUDA") != nullptr) throw UserError(reason);
-  why_not = "skipped: no device (" + reason + ")";
-  return backend;
-}
 
 std::vector<BackendUnderTest> backends_under_test() {
   return {{"reference", DType::f32, open_reference},
@@ -79,14 +63,11 @@ class BackendConformance : public testing::TestWithParam<BackendUnderTest> {
   std::optional<Backend> backend_;
 };
 
-bool is_sparse(const OpDef& op) { return op.name.find("sparse") != std::string_view::npos || &op == &ops::rewire; }
-
 TEST_P(BackendConformance, EveryOpAgreesWithTheReference) {
   std::map<std::string, double> worst;  // by kernel, in units of what is allowed
   std::set<std::string> accumulating;
   for (const OpCase& test : op_cases()) {
     const Comparison comparison = compare(*backend_, test, dtype());
-    if (!comparison.refusal.empty() && GetParam().name == "cuda" && is_sparse(*test.op)) continue;  // it trains dense weights
     EXPECT_EQ(comparison.refusal, "") << test.name;
     for (const std::string& complaint : comparison.complaints)
       ADD_FAILURE() << test.name << " by " << comparison.kernel << ": " << complaint;
@@ -159,6 +140,70 @@ TEST_P(BackendConformance, ClippedTrainingFollowsTheReference) {
     EXPECT_NEAR(losses_of(tested, batch, 1).front(), expected_loss, tolerance * expected_loss) << step;
     EXPECT_GT(expected.gradient_norm(), 0.5) << step;  // so that something is clipped
     EXPECT_NEAR(tested.gradient_norm(), expected.gradient_norm(), tolerance * expected.gradient_norm()) << step;
+  }
+}
+
+train::Session sparse_session_of(const Backend& backend, DType dtype, SparseStore::Method method) {
+  const Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = 4, .image_size = 16, .dtype = dtype});
+  const CompileOptions options{.batch = 8,
+                               .sparse = {.nonzero = 0.3, .method = method, .rewire_fraction = 0.02, .threshold = 0.01}};
+  train::Session session(compile(graph, backend, options), backend, 3);
+  session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
+  return session;
+}
+
+// A state's bytes, whatever they are.
+std::vector<std::uint8_t> bytes_of(train::Session& session, std::string_view name) {
+  const Program& program = session.plan().program;
+  const StateId id = program.find_state(name);
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(program.state(id).type.bytes().count()));
+  session.executor().read(id, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
+
+TEST_P(BackendConformance, SparseTrainingFollowsTheReference) {
+  const Batch batch(8, 16 * 16 * 3);
+  const Backend reference = backends::reference_backend(2);
+  train::Session expected = sparse_session_of(reference, DType::f64, SparseStore::Method::dsr);
+  train::Session tested = sparse_session_of(*backend_, dtype(), SparseStore::Method::dsr);
+  for (const char* pattern : {"sparse.columns", "sparse.rows"})
+    EXPECT_EQ(bytes_of(tested, pattern), bytes_of(expected, pattern)) << pattern;
+  const std::vector<double> expected_losses = losses_of(expected, batch, 6);
+  const std::vector<double> losses = losses_of(tested, batch, 6);
+  const double tolerance = by_dtype(dtype(), 1e-3, 5e-2);
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected_losses[i], tolerance * expected_losses[i]) << i;
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+std::int64_t sum_of_nonzeros(train::Session& session) {
+  std::int64_t sum = 0;
+  for (const auto& [name, count] : train::describe_sparse(session).nonzeros) sum += count;
+  return sum;
+}
+
+// Nonzeros move, their number stays; again and again, from a graph too; the same run gives the same bits, within the plan.
+TEST_P(BackendConformance, RewiringKeepsTheCountAndTheSameRunGivesTheSameBits) {
+  const Batch batch(8, 16 * 16 * 3);
+  for (const auto method : {SparseStore::Method::dsr, SparseStore::Method::set}) {
+    train::Session first = sparse_session_of(*backend_, dtype(), method);
+    train::Session second = sparse_session_of(*backend_, dtype(), method);
+    first.executor().start_measuring();
+    const std::vector<std::uint8_t> columns = bytes_of(first, "sparse.columns");
+    const std::int64_t nonzeros = sum_of_nonzeros(first);
+    for (train::Session* session : {&first, &second}) {
+      for (int i = 0; i < 4; ++i) {
+        losses_of(*session, batch, 2);
+        session->rewire();
+      }
+    }
+    EXPECT_EQ(losses_of(first, batch, 2), losses_of(second, batch, 2));
+    for (const char* name : {"sparse.weight", "sparse.weight.momentum", "sparse.columns", "sparse.rows", "sparse.threshold"})
+      EXPECT_EQ(bytes_of(first, name), bytes_of(second, name)) << name;
+    EXPECT_NE(bytes_of(first, "sparse.columns"), columns);
+    EXPECT_EQ(sum_of_nonzeros(first), nonzeros);
+    EXPECT_GT(train::describe_sparse(first).pruned, 0);
+    EXPECT_LE(first.executor().measured_peak_bytes(), first.plan().planned_peak_bytes);
+    EXPECT_TRUE(first.executor().arena().margins_untouched());
   }
 }
 

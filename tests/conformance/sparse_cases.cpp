@@ -85,17 +85,17 @@ void add_convolution(std::vector<OpCase>& cases, const Convolution& c) {
                    static_cast<double>(g.batch * g.out_height * g.out_width) + 8});
 }
 
-void add_store_ops(std::vector<OpCase>& cases) {
-  const Store store({16, 8, 5}, {27, 72, 4}, 0.4);
+// `size` in the names: the ops of a store of these tensors, the middle one's values drawn.
+void add_store_ops(std::vector<OpCase>& cases, const std::string& size, const Store& store, const Shape& middle) {
   const OperandSpec scalars{.kind = Kind::scalars, .scalars = {.seed = 9, .step = 31}};
   Attributes pattern = store.attributes();
   pattern.set("tensor_nonzeros", store.nonzeros);
   cases.push_back(
-      {"init_sparse_pattern", &ops::init_sparse_pattern, {store.columns_spec(), store.rows_spec(), scalars}, pattern});
+      {"init_sparse_pattern" + size, &ops::init_sparse_pattern, {store.columns_spec(), store.rows_spec(), scalars}, pattern});
   for (const std::int64_t uniform : {0, 1}) {
     Attributes values{{"spread", 0.25}, {"uniform", uniform}, {"key", std::int64_t{3}}};
-    ops::set_slot(values, {.first_row = 16, .shape = {8, 8, 3, 3}, .bits = store.grid.bits});
-    cases.push_back({fmt::format("init_sparse_{}", uniform),
+    ops::set_slot(values, {.first_row = store.grid.rows[0], .shape = middle, .bits = store.grid.bits});
+    cases.push_back({fmt::format("init_sparse_{}{}", uniform, size),
                      &ops::init_sparse,
                      {store.values(), store.columns_spec(), store.rows_spec(), scalars},
                      values});
@@ -103,12 +103,12 @@ void add_store_ops(std::vector<OpCase>& cases) {
   const OperandSpec threshold{.kind = Kind::wide, .shape = {1}, .low = 0.2, .high = 0.2};
   for (const std::int64_t per_tensor : {0, 1}) {
     Attributes rewire = store.attributes();
-    rewire.set("target", std::int64_t{60});
+    rewire.set("target", store.all / 6);
     rewire.set("per_tensor", per_tensor);
     std::vector<OperandSpec> operands{store.values(), store.columns_spec(), store.rows_spec(), threshold, scalars};
-    cases.push_back({fmt::format("rewire_{}", per_tensor), &ops::rewire, operands, rewire});
+    cases.push_back({fmt::format("rewire_{}{}", per_tensor, size), &ops::rewire, operands, rewire});
     operands.push_back(store.values());
-    cases.push_back({fmt::format("rewire_momentum_{}", per_tensor), &ops::rewire, operands, rewire});
+    cases.push_back({fmt::format("rewire_momentum_{}{}", per_tensor, size), &ops::rewire, operands, rewire});
   }
 }
 
@@ -140,7 +140,9 @@ std::vector<OpCase> sparse_cases() {
                           .padding = {2, 0},
                           .dilation = {2, 1}});
   add_convolution(cases, {.name = "one_image", .input = {1, 32, 32, 32}, .weight = {32, 32, 3, 3}});
-  add_store_ops(cases);
+  add_store_ops(cases, "", Store({16, 8, 5}, {27, 72, 4}, 0.4), {8, 8, 3, 3});
+  add_store_ops(cases, "_large", Store({70, 33, 5}, {300, 144, 50}, 0.4), {33, 16, 3, 3});
+  add_store_ops(cases, "_full", Store({40, 33, 5}, {100, 144, 50}, 0.99), {33, 16, 3, 3});
   return cases;
 }
 

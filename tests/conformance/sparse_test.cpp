@@ -3,11 +3,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include <gtest/gtest.h>
 
 #include "backends/cpu/cpu.h"
 #include "conformance/backend_conformance.h"
+#include "conformance/cuda_under_test.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
 #include "support/temporary_folder.h"
@@ -18,9 +20,8 @@
 namespace snug::conformance {
 namespace {
 
-// The CPU's backend with no sparse convolution but those whose names begin and end so.
-Backend only(std::string_view prefix, std::string_view suffix) {
-  Backend backend = backends::cpu_backend(2);
+// No sparse convolution but those whose names begin and end so.
+Backend only(Backend backend, std::string_view prefix, std::string_view suffix) {
   std::erase_if(backend.kernels, [&](const KernelDef* kernel) {
     if (!kernel->op.starts_with("sparse_conv2d")) return false;
     return kernel->name != std::string(prefix) + "_" + std::string(kernel->op) + std::string(suffix);
@@ -33,9 +34,17 @@ struct NamedBackend {
   std::string_view prefix, suffix;
   DType dtype = DType::f32;
 
-  Backend open() const { return only(prefix, suffix); }
+  bool is_on_gpu() const { return name.starts_with("cuda"); }
+  // Nothing, and why, where there is no such device.
+  std::optional<Backend> open(std::string& why_not) const {
+    const std::optional<Backend> all = is_on_gpu() ? open_cuda(why_not) : backends::cpu_backend(2);
+    if (!all) return std::nullopt;
+    return only(*all, prefix, suffix);
+  }
   // For some products and sizes alone, or some processors.
   bool is_variant() const { return !suffix.empty() || prefix == "pairs"; }
+  // cuDNN has no engine for some shapes.
+  bool may_refuse() const { return is_variant() || prefix == "cudnn"; }
 };
 
 std::vector<NamedBackend> families() {
@@ -47,17 +56,20 @@ std::vector<NamedBackend> families() {
           {"slices_bf16", "onednn", "_slices", DType::bf16},
           {"direct", "direct", ""},
           {"direct_bf16", "direct", "", DType::bf16},
-          {"direct_f16", "direct", "", DType::f16}};
+          {"direct_f16", "direct", "", DType::f16},
+          {"cuda_gemm", "cuda_gemm", ""},
+          {"cuda_cudnn_f16", "cudnn", "", DType::f16},
+          {"cuda_direct", "cuda_direct", ""},
+          {"cuda_direct_f16", "cuda_direct", "", DType::f16}};
 }
 
 // How many of the cases the family's kernels took.
-int compare_all(const NamedBackend& family, const std::vector<OpCase>& cases, double& worst) {
-  const Backend backend = family.open();
+int compare_all(const NamedBackend& family, const Backend& backend, const std::vector<OpCase>& cases, double& worst) {
   int taken = 0;
   for (const OpCase& test : cases) {
     if (!test.op->name.starts_with("sparse_conv2d")) continue;
     const Comparison comparison = compare(backend, test, family.dtype);
-    if (!comparison.refusal.empty() && family.is_variant()) continue;
+    if (!comparison.refusal.empty() && family.may_refuse()) continue;
     EXPECT_EQ(comparison.refusal, "") << test.name;
     for (const std::string& complaint : comparison.complaints) ADD_FAILURE() << test.name << ": " << complaint;
     worst = std::max(worst, comparison.worst);
@@ -66,11 +78,8 @@ int compare_all(const NamedBackend& family, const std::vector<OpCase>& cases, do
   return taken;
 }
 
-class SparseFamily : public testing::TestWithParam<NamedBackend> {};
-
 // Why this processor runs none of a family; empty: it does.
-std::string missing_on_this_processor(const NamedBackend& family) {
-  const Backend backend = family.open();
+std::string missing_on_this_processor(const NamedBackend& family, const Backend& backend) {
   for (const OpCase& test : sparse_wrn_cases(0.3)) {
     if (test.op->name != "sparse_conv2d_grad_weight") continue;
     const std::string refusal = compare(backend, test, family.dtype).refusal;
@@ -79,17 +88,28 @@ std::string missing_on_this_processor(const NamedBackend& family) {
   return "";
 }
 
+class SparseFamily : public testing::TestWithParam<NamedBackend> {
+ protected:
+  void SetUp() override {
+    std::string why_not;
+    backend_ = GetParam().open(why_not);
+    if (backend_) why_not = missing_on_this_processor(GetParam(), *backend_);
+    if (!why_not.empty()) GTEST_SKIP() << why_not;
+  }
+
+  std::optional<Backend> backend_;
+};
+
 TEST_P(SparseFamily, AgreesWithTheReference) {
   double worst = 0;
-  compare_all(GetParam(), sparse_cases(), worst);
+  compare_all(GetParam(), *backend_, sparse_cases(), worst);
 }
 
 TEST_P(SparseFamily, AgreesWithTheReferenceAtEveryDensity) {
-  if (const std::string missing = missing_on_this_processor(GetParam()); !missing.empty()) GTEST_SKIP() << missing;
-  const bool all = GetParam().dtype == DType::f32 && !GetParam().is_variant();
+  const bool all = GetParam().is_on_gpu() || (GetParam().dtype == DType::f32 && !GetParam().is_variant());
   for (const double density : all ? std::vector{0.01, 0.05, 0.1, 0.3, 0.5, 1.0} : std::vector{0.05, 0.3, 1.0}) {
     double worst = 0;
-    EXPECT_GT(compare_all(GetParam(), sparse_wrn_cases(density), worst), 0);
+    EXPECT_GT(compare_all(GetParam(), *backend_, sparse_wrn_cases(density), worst), 0);
     std::printf("  %-14s density %4.2f worst error %.3f of the allowed\n", GetParam().name.c_str(), density, worst);
   }
 }
@@ -97,7 +117,7 @@ TEST_P(SparseFamily, AgreesWithTheReferenceAtEveryDensity) {
 // wrn-10-2 has every kind of convolution that wrn-28-2 has. The same weights, dense: one step moves those that are stored alike.
 TEST_P(SparseFamily, MovesItsWeightsAsDenseTrainingWould) {
   if (GetParam().is_variant() || GetParam().dtype != DType::f32) GTEST_SKIP() << "held to the reference alone";
-  const Backend backend = GetParam().open();
+  const Backend& backend = *backend_;
   const support::TemporaryFolder folder;
   const Graph graph = frontend::build_zoo_model("wrn-10-2", {.batch = 2, .image_size = 16});
   const SgdOptions sgd{.momentum = 0, .weight_decay = 0, .nesterov = false};

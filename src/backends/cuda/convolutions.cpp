@@ -283,7 +283,7 @@ Convolutions::Choice choose_engine(cudnnHandle_t handle, const ConvolutionProble
     if (best.plan && Bytes(workspace) >= best.workspace) continue;
     plan->use(std::move(*candidate.config), std::move(executable));
     best = {.plan = plan, .refusal = {}, .workspace = Bytes(workspace), .engine = fmt::format("{}", candidate.notes.number)};
-    if (best.workspace <= options.workspace_limit) break;
+    if (best.workspace <= problem.workspace_limit.value_or(options.workspace_limit)) break;
   }
   if (!best.plan) {
     best.refusal = objections.empty() ? "cuDNN suggests no engine"
@@ -294,10 +294,11 @@ Convolutions::Choice choose_engine(cudnnHandle_t handle, const ConvolutionProble
 
 std::string key_of(const ConvolutionProblem& problem) {
   const ops::Conv2dGeometry& g = problem.geometry;
-  return fmt::format("{} {} {}x{}x{}x{} {}x{}x{} k{}x{} s{}x{} p{}x{} d{}x{} g{}", static_cast<int>(problem.kind),
+  return fmt::format("{} {} {}x{}x{}x{} {}x{}x{} k{}x{} s{}x{} p{}x{} d{}x{} g{} {}", static_cast<int>(problem.kind),
                      name_of(problem.dtype), g.batch, g.in_channels, g.in_height, g.in_width, g.out_channels, g.out_height,
                      g.out_width, g.kernel_height, g.kernel_width, g.stride_height, g.stride_width, g.padding_height,
-                     g.padding_width, g.dilation_height, g.dilation_width, g.groups);
+                     g.padding_width, g.dilation_height, g.dilation_width, g.groups,
+                     problem.workspace_limit ? problem.workspace_limit->count() : -1);
 }
 
 class BoundConvolution final : public BoundKernel {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <cudnn.h>
@@ -21,7 +22,8 @@ enum class ConvolutionKind : std::uint8_t { forward, grad_input, grad_weight };
 struct ConvolutionProblem {
   ConvolutionKind kind;
   ops::Conv2dGeometry geometry;
-  DType dtype;  // f32 or f16, of all three operands; sums are in f32
+  DType dtype;                                // f32 or f16, of all three operands; sums are in f32
+  std::optional<Bytes> workspace_limit = {};  // nothing: the device's
 };
 
 // An engine that was found for a problem. Nodes of the same problem share it.

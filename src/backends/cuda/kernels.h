@@ -17,6 +17,22 @@ extern const KernelDef conv2d;
 extern const KernelDef conv2d_grad_input;
 extern const KernelDef conv2d_grad_weight;
 
+// Weights of the sparse store, made dense in the workspace for the same kernels; straight from the nonzeros without any.
+extern const KernelDef gemm_sparse_conv2d;
+extern const KernelDef gemm_sparse_conv2d_grad_input;
+extern const KernelDef gemm_sparse_conv2d_grad_weight;
+extern const KernelDef cudnn_sparse_conv2d;
+extern const KernelDef cudnn_sparse_conv2d_grad_input;
+extern const KernelDef cudnn_sparse_conv2d_grad_weight;
+extern const KernelDef direct_sparse_conv2d;
+extern const KernelDef direct_sparse_conv2d_grad_input;
+extern const KernelDef direct_sparse_conv2d_grad_weight;
+
+// The store itself.
+extern const KernelDef init_sparse_pattern;
+extern const KernelDef init_sparse;
+extern const KernelDef rewire;
+
 // cuBLASLt, and plain kernels for what it refuses.
 extern const KernelDef cublaslt_linear;
 extern const KernelDef cublaslt_linear_grad_input;

@@ -10,15 +10,15 @@
 
 namespace snug::backends::cuda {
 
-// Adds input 2 of the call, the bias, to every row of its output.
+// Adds an input of the call, the bias, to every row of its output.
 template <typename T>
 class WithBias final : public BoundKernel {
  public:
-  WithBias(std::unique_ptr<BoundKernel> product, const Call& call)
+  WithBias(std::unique_ptr<BoundKernel> product, const Call& call, std::size_t bias = 2)
       : product_(std::move(product)),
         stream_(call.device().stream()),
         y_(call.out<T>(0)),
-        bias_(call.in<T>(2)),
+        bias_(call.in<T>(bias)),
         shape_(rows_of(call.output_shape(0))),
         tiling_(ColumnTiling::of(shape_.channels, sizeof(T))) {}
   void run() override {
