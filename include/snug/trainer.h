@@ -17,13 +17,16 @@ struct TrainingOptions {
   std::int64_t microbatch = 0;       // examples in memory at a time; 0: as many of the batch as fit the budget
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
   // How far a plan may go for the budget: "exact" (the same bits), "reassociated" (sums in another order), "microbatch"
-  // (batch-norm statistics of parts of the batch).
+  // (batch-norm statistics of parts of the batch), "compressed" (activations wait for backward in 4 bits an element).
   std::string allow = "exact,reassociated,microbatch";
   // Examples whose batch-norm statistics are taken together; 0: all of the microbatch. A step in groups of b does what one in
   // microbatches of b does, whatever its microbatch, which is then a multiple of the group, or the batch.
   std::int64_t statistics_group = 0;
   // What backward computes again, as --checkpoint has it; empty: nothing, or what the budget asks for.
   std::string checkpoint = {};
+  // 8, 4 or 2: activations wait for backward in so many bits an element; 0: as they are, or as the budget asks for and `allow`
+  // permits.
+  int compress_bits = 0;
   // Node times that plans are compared and steps predicted by: a file that `snug plan --measure-costs` wrote, "machine" for this
   // machine's own if it was measured, or "none" for a fixed table.
   std::string costs = "none";
@@ -43,6 +46,7 @@ struct MemorySummary {
   std::int64_t bound_bytes = 0;         // what the lifetimes of values demand of any placement
   std::int64_t plain_peak_bytes = 0;    // what the whole batch at once would take; 0 when a microbatch was asked for
   std::int64_t microbatch = 0;          // examples in memory at a time
+  int compress_bits = 0;                // of an element that waits for backward; 0: it waits as it is
   std::string checkpoint;               // what backward computes again; "none": nothing
   struct {
     std::int64_t model = 0, gradient = 0, optimizer = 0, activation = 0, workspace = 0, input = 0;

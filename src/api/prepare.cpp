@@ -49,6 +49,8 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
   const DType dtype = stored_as(recipe);
   const std::optional<CheckpointStrategy> checkpoint =
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
+  if (recipe.compress && recipe.device != "cpu")
+    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
@@ -76,6 +78,7 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
                               .weight_decay = optimizer.weight_decay,
                               .nesterov = optimizer.nesterov,
                               .clip_norm = optimizer.clip_norm.value_or(0)},
+                      .compress_bits = static_cast<int>(recipe.compress.value_or(0)),
                       .costs = std::move(costs),
                       .workspace_limit = recipe.workspace_limit},
           .budget = recipe.budget_bytes,
@@ -116,12 +119,14 @@ Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, con
   plain.microbatch.reset();
   plain.checkpoint.reset();
   plain.options.workspace_limit.reset();
+  plain.options.compress_bits = 0;
   return fit(plain, backend).plan.planned_peak_bytes;
 }
 
 train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   recipe.microbatch = point.microbatch;
   recipe.checkpoint = to_string(point.checkpoint);
+  if (point.compress_bits > 0) recipe.compress = point.compress_bits;
   if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
   return recipe;
 }

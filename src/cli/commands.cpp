@@ -73,7 +73,10 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
     return graph;
   };
   FitRequest request{.model = model,
-                     .options = {.batch = batch, .passes = passes, .workspace_limit = workspace_limit},
+                     .options = {.batch = batch,
+                                 .compress_bits = static_cast<int>(parse_compress(flags).value_or(0)),
+                                 .passes = passes,
+                                 .workspace_limit = workspace_limit},
                      .budget = budget,
                      .microbatch = microbatch,
                      .checkpoint = checkpoint,

@@ -29,7 +29,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--allow", flags.allow, "LIST",
       "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
-      "of parts of the batch) (default: all of these)");
+      "of parts of the batch), compressed (activations wait for backward in 4 bits an element) (default: the first three)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--statistics-group", flags.statistics_group, "N",
       "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");
@@ -37,6 +37,8 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "what stays for backward, which computes the rest again: none, no-bn, sqrt, log, chen, every-M, residual-M, residual-M*, "
       "or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain needed) (default: none, "
       "or what the budget asks for)");
+  add(app, "--compress", flags.compress, "BITS",
+      "activations wait for backward in 8, 4 or 2 bits an element, rounded by chance (default: as they are)");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
@@ -60,7 +62,8 @@ void add_device_flag(CLI::App& app, Flags& flags) { add(app, "--device", flags.d
 
 void add_compiler_flags(CLI::App& app, Flags& flags) {
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
-  add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that runs on request: fuse_update, prepack_weights");
+  add_each(app, "--enable-pass", flags.enabled_passes, "PASS",
+           "one that runs on request: compress_activations, fuse_update, prepack_weights");
 }
 
 void add_run_folder(CLI::App& app, Flags& flags) {
@@ -193,6 +196,13 @@ std::vector<std::string> parse_list(std::string_view flag, std::string_view text
     if (comma == std::string_view::npos) return words;
     text.remove_prefix(comma + 1);
   }
+}
+
+std::optional<std::int64_t> parse_compress(const Flags& flags) {
+  if (!flags.compress) return std::nullopt;
+  if (*flags.compress != "8" && *flags.compress != "4" && *flags.compress != "2")
+    throw_user_error("--compress takes 8, 4 or 2 bits, not '{}'", *flags.compress);
+  return flags.compress->front() - '0';
 }
 
 void require_value(std::string_view flag, std::string_view value, std::string_view possible) {

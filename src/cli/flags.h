@@ -27,6 +27,7 @@ struct Flags {
   std::optional<std::string> microbatch;
   std::optional<std::string> min_microbatch;
   std::optional<std::string> statistics_group;
+  std::optional<std::string> compress;
   std::optional<std::string> budget;
   std::optional<std::string> budgets;
   std::optional<std::string> points;
@@ -93,6 +94,8 @@ Bytes parse_size(std::string_view flag, std::string_view text);
 // The words between commas.
 std::vector<std::string> parse_list(std::string_view flag, std::string_view text);
 
+// --compress: 8, 4 or 2; nothing when it was not given.
+std::optional<std::int64_t> parse_compress(const Flags& flags);
 // UserError unless `value` is the one that is possible so far.
 void require_value(std::string_view flag, std::string_view value, std::string_view possible);
 

@@ -87,6 +87,7 @@ train::Recipe recipe_of(const Flags& flags) {
   }
   if (flags.precision) recipe.precision = *flags.precision;
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
+  if (const auto bits = parse_compress(flags)) recipe.compress = bits;
   if (flags.device) recipe.device = *flags.device;
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
   if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
@@ -122,6 +123,7 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--threads", &flags.threads},
       {"--precision", &flags.precision},
       {"--checkpoint", &flags.checkpoint},
+      {"--compress", &flags.compress},
       {"--epochs", &flags.epochs},
       {"--steps", &flags.steps},
       {"--seed", &flags.seed},

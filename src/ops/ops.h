@@ -47,6 +47,9 @@ extern const OpDef linear;
 extern const OpDef linear_grad_input;
 extern const OpDef linear_grad_weight;
 
+extern const OpDef pack;
+extern const OpDef unpack;
+
 extern const OpDef sum_to_channels;
 extern const OpDef dropout;
 extern const OpDef reshape;

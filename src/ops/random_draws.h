@@ -13,7 +13,9 @@
 
 namespace snug::ops {
 
-// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these two.
+// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these. From kPackPurposes on are the keys of pack nodes.
+inline constexpr std::uint64_t kPackPurposes = 0x800000;
+inline constexpr std::uint64_t kMostPackKeys = 0x400000;
 inline constexpr std::uint64_t kInitPurpose = 0xFFFFFE;
 inline constexpr std::uint64_t kImagePurpose = 0xFFFFFF;
 

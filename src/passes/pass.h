@@ -27,6 +27,7 @@ struct PassContext {
   const Backend& backend;
   CheckpointStrategy checkpoint = {};
   CostTable costs = {};
+  int compress_bits = 4;  // an element, for compress_activations
 };
 
 struct Pass {

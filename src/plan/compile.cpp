@@ -39,8 +39,13 @@ Program rewrite(Program program, const Backend& unlimited, const CompileOptions&
   if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
   // Deep networks ask about the same few dozen nodes over and over.
   if (backend.answers == nullptr) backend.answers = std::make_shared<KernelAnswers>();
-  const PassContext context{.backend = backend, .checkpoint = options.checkpoint, .costs = options.costs};
-  return run_passes(std::move(program), pipeline(), context, options.passes, timings);
+  PassContext context{.backend = backend, .checkpoint = options.checkpoint, .costs = options.costs};
+  PassOptions passes = options.passes;
+  if (options.compress_bits > 0) {
+    context.compress_bits = options.compress_bits;
+    passes.enabled.emplace_back("compress_activations");
+  }
+  return run_passes(std::move(program), pipeline(), context, passes, timings);
 }
 
 namespace {

@@ -14,6 +14,7 @@ struct CompileOptions {
   std::int64_t batch = 0;  // examples a step; 0: as many as the graph's microbatch
   SgdOptions sgd = {};
   CheckpointStrategy checkpoint = {};  // what backward recomputes instead of keeping
+  int compress_bits = 0;               // of an element that waits for backward: 8, 4 or 2; 0: it waits as it is
   CostTable costs = {};                // by which passes choose what to run twice
   PassOptions passes = {};
   Bytes red_zone = Bytes(0);

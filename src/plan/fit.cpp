@@ -32,7 +32,8 @@ PlacedPoint plain_plan(const FitRequest& request, const Backend& backend) {
   FrontierPoint point{.planned_peak_bytes = {},
                       .microbatch = request.microbatch.value_or(request.options.batch),
                       .checkpoint = request.checkpoint.value_or(CheckpointStrategy{}),
-                      .workspace_limit = {}};
+                      .workspace_limit = {},
+                      .compress_bits = request.options.compress_bits};
   Plan plan = compile_point(request, point, backend);
   point.planned_peak_bytes = plan.planned_peak_bytes;
   point.seconds = step_seconds(request.options.costs, plan.program);
@@ -45,13 +46,15 @@ FitRequest quiet(FitRequest request) {
   return request;
 }
 
-// What the whole batch takes without recomputation.
+// What the whole batch takes without recomputation and with everything kept as it is.
 std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optional<PlacedPoint>& known, const Backend& backend) {
   const std::int64_t batch = request.options.batch;
   if (request.microbatch.value_or(batch) != batch) return std::nullopt;
-  if (known && known->point.checkpoint == CheckpointStrategy{}) return known->plan.planned_peak_bytes;
+  if (known && known->point.checkpoint == CheckpointStrategy{} && known->point.compress_bits == 0)
+    return known->plan.planned_peak_bytes;
   FitRequest plain = quiet(request);
   plain.checkpoint.reset();
+  plain.options.compress_bits = 0;
   return plain_plan(plain, backend).plan.planned_peak_bytes;
 }
 
@@ -82,6 +85,15 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
       }
     }
   }
+  if (smallest.compress_bits == 0 && !request.allowed.has(Exactness::compressed) && can_compress(backend)) {
+    FrontierPoint packed = smallest;
+    packed.compress_bits = kSolverCompressBits;
+    const Bytes bytes = compile_point(quiet(request), packed, backend).planned_peak_bytes;
+    if (bytes < smallest.planned_peak_bytes) {
+      ways.push_back(fmt::format("add {} to --allow, so that activations can wait in few bits (about {})",
+                                 name_of(Exactness::compressed), format_bytes(bytes)));
+    }
+  }
   if (batch > 1 && smallest.microbatch == batch) ways.emplace_back("use a smaller --batch");
   if (ways.empty()) ways.emplace_back("use a smaller model");
   return ways;
@@ -100,10 +112,11 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
   }
   throw DoesNotFit(
       fmt::format(
-          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}, where the "
+          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}{}, where the "
           "largest values alive are {}; give that much, or {}",
           plan.program.name, request.options.batch, request.budget->count(), takes, bytes.count(), format_bytes(bytes),
           smallest.point.microbatch, to_string(smallest.point.checkpoint),
+          smallest.point.compress_bits > 0 ? fmt::format(", activations in {} bits", smallest.point.compress_bits) : "",
           smallest.point.fuses_update ? " and weights updated in backward" : "", largest_values(plan),
           fmt::join(ways_out(request, smallest.point, backend), ", or ")),
       bytes.count());

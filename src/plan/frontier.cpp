@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "passes/forward_chain.h"
+#include "plan/splits.h"
 
 namespace snug {
 
@@ -15,8 +16,6 @@ namespace {
 
 using Kind = CheckpointStrategy::Kind;
 
-// Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
-// network of a thousand layers gets fewer sizes and fewer placements.
 constexpr std::string_view kFuseUpdate = "fuse_update";
 
 bool asks_for_fused_update(const CompileOptions& options) {
@@ -24,6 +23,8 @@ bool asks_for_fused_update(const CompileOptions& options) {
   return std::find(enabled.begin(), enabled.end(), kFuseUpdate) != enabled.end();
 }
 
+// Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
+// network of a thousand layers gets fewer sizes and fewer placements.
 constexpr std::int64_t kMostNodesCompared = 250'000;
 constexpr std::int64_t kMostNodesPlaced = 60'000;
 constexpr std::int64_t kMostLimits = 12;  // for each size of microbatch
@@ -38,46 +39,9 @@ bool has_batch_norm(const Graph& graph) {
                      [](const Node& node) { return node.op->name.starts_with("batch_norm"); });
 }
 
-// Sizes that split the batch evenly, largest first: the batch itself, its half, its third, ... down to the least allowed.
-std::vector<std::int64_t> even_splits(std::int64_t batch, std::int64_t least) {
-  std::vector<std::int64_t> sizes{batch};
-  // ceil(batch / parts) falls by less than one for more parts than this, so from there on every size is one of them.
-  const auto root = static_cast<std::int64_t>(std::sqrt(static_cast<double>(batch)));
-  for (std::int64_t parts = 2; parts <= root; ++parts) {
-    const std::int64_t size = (batch + parts - 1) / parts;
-    if (size >= least && size < sizes.back()) sizes.push_back(size);
-  }
-  for (std::int64_t size = std::min(sizes.back() - 1, batch / root + 1); size >= least; --size) {
-    const std::int64_t parts = (batch + size - 1) / size;
-    if ((batch + parts - 1) / parts == size) sizes.push_back(size);
-  }
-  return sizes;
-}
-
-// The same in multiples of a group, but for the batch itself.
-std::vector<std::int64_t> even_splits_in_groups(std::int64_t batch, std::int64_t group) {
-  std::vector<std::int64_t> sizes{batch};
-  for (const std::int64_t groups : even_splits((batch + group - 1) / group, 1)) {
-    if (groups * group < sizes.back()) sizes.push_back(groups * group);
-  }
-  return sizes;
-}
-
-// At most so many of them, the first and the last included, with about the same ratio between neighbours.
-std::vector<std::int64_t> thin_out(const std::vector<std::int64_t>& sizes, std::size_t most) {
-  if (sizes.size() <= most) return sizes;
-  const double ratio =
-      std::pow(static_cast<double>(sizes.back()) / static_cast<double>(sizes.front()), 1.0 / static_cast<double>(most - 1));
-  std::vector<std::int64_t> kept{sizes.front()};
-  for (const std::int64_t size : sizes) {
-    if (static_cast<double>(size) <= static_cast<double>(kept.back()) * ratio) kept.push_back(size);
-  }
-  if (kept.back() != sizes.back()) kept.push_back(sizes.back());
-  return kept;
-}
-
 void apply(const FrontierPoint& point, CompileOptions& options) {
   options.checkpoint = point.checkpoint;
+  options.compress_bits = point.compress_bits;
   if (point.workspace_limit) options.workspace_limit = point.workspace_limit;
   if (point.fuses_update && !asks_for_fused_update(options)) options.passes.enabled.emplace_back(kFuseUpdate);
 }
@@ -111,6 +75,7 @@ class Search {
         consider({.planned_peak_bytes = {}, .microbatch = size, .checkpoint = strategy, .workspace_limit = {}});
       if (searches_limits()) try_limits(size, limits);
     }
+    if (may_compress()) try_compression();
     if (may_fuse_update()) try_fused_update();
     if (!request_.options.workspace_limit && request_.allowed.has(Exactness::reassociated)) try_less_workspace();
     sort_by_time(candidates_);
@@ -210,6 +175,7 @@ class Search {
 
   // Its program becomes a candidate, unless it is one that may not be taken. Gone when the next is considered.
   const Candidate* consider(FrontierPoint point) {
+    if (point.compress_bits == 0) point.compress_bits = request_.options.compress_bits;
     std::vector<PassTiming> timings;
     const Program program = rewritten(point, timings, false);
     const std::optional<double> detour = point.workspace_limit ? seconds_of_variants(program) : 0;
@@ -246,6 +212,19 @@ class Search {
       }
     }
     return seconds;
+  }
+
+  // By itself only in 4 bits: fewer cost accuracy, and more would never be on the frontier.
+  bool may_compress() const {
+    return request_.options.compress_bits == 0 && request_.allowed.has(Exactness::compressed) && can_compress(backend_);
+  }
+
+  void try_compression() {
+    for (const Candidate& candidate : on_frontier()) {
+      FrontierPoint point = candidate.point;
+      point.compress_bits = kSolverCompressBits;
+      consider(point);
+    }
   }
 
   // Only where a step is one microbatch is a gradient whole within backward, and only without clipping is that enough.
@@ -379,6 +358,11 @@ Plan compile_point(const FitRequest& request, const FrontierPoint& point, const 
   CompileOptions options = request.options;
   apply(point, options);
   return compile(request.model(point.microbatch), backend, options);
+}
+
+bool can_compress(const Backend& backend) {
+  return std::any_of(backend.kernels.begin(), backend.kernels.end(),
+                     [](const KernelDef* kernel) { return kernel->op == ops::pack.name; });
 }
 
 bool leaves_limit_open(const CheckpointStrategy& strategy) {

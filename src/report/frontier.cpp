@@ -46,6 +46,7 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
     const FrontierPoint& point = frontier.points[static_cast<std::size_t>(i)];
     const bool is_chosen = point.planned_peak_bytes == chosen.planned_peak_bytes;
     std::string how = to_string(point.checkpoint);
+    if (point.compress_bits > 0) how += fmt::format(", {} bits", point.compress_bits);
     if (point.fuses_update) how += ", updated in backward";
     if (point.workspace_limit) how += fmt::format(", workspace {}", format_bytes(*point.workspace_limit));
     put(out, "{} {:>10}{:>12}{:>9}{:>12}  {}\n", is_chosen ? ">" : " ", format_bytes(point.planned_peak_bytes),
@@ -79,6 +80,7 @@ Json frontier_json(const Frontier& frontier) {
                       {"seconds", point.seconds},
                       {"microbatch", point.microbatch},
                       {"checkpoint", to_string(point.checkpoint)},
+                      {"compress_bits", point.compress_bits > 0 ? Json(point.compress_bits) : Json(nullptr)},
                       {"fused_update", point.fuses_update},
                       {"workspace_limit_bytes", point.workspace_limit ? Json(point.workspace_limit->count()) : Json(nullptr)}});
   }

@@ -63,6 +63,7 @@ std::string describe(const Plan& plan, const Settings& settings) {
   if (settings.statistics_group > 0) put(text, ", batch norm over groups of {}", settings.statistics_group);
   put(text, "\n{}, {}", settings.precision,
       settings.checkpoint == "none" ? "no checkpointing" : "checkpointing " + settings.checkpoint);
+  if (const int bits = compress_bits(program); bits > 0) put(text, ", activations kept in {} bits", bits);
   put(text, ", {} kernels, {} thread{}\n", settings.backend, settings.threads, settings.threads == 1 ? "" : "s");
   return text;
 }

@@ -101,6 +101,10 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
   check.count("statistics_group", recipe.statistics_group, 1);
   check.choice("precision", recipe.precision, kPrecisions);
   if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
+  if (recipe.compress) {
+    check.require(*recipe.compress == 8 || *recipe.compress == 4 || *recipe.compress == 2, "compress",
+                  fmt::format("takes 8, 4 or 2 bits, not {}", *recipe.compress));
+  }
   if (recipe.budget_bytes) check.require(*recipe.budget_bytes > Bytes(0), "budget", "must be more than 0 bytes");
   if (const auto objection = objection_to_allowance(recipe.allow)) check.require(false, "allow", *objection);
   check.choice("device", recipe.device, kDevices);
@@ -158,6 +162,7 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   root.count("statistics_group", recipe.statistics_group);
   root.text("precision", recipe.precision);
   root.text("checkpoint", recipe.checkpoint);
+  root.count("compress", recipe.compress);
   root.bytes("budget", recipe.budget_bytes);
   root.bytes("workspace_limit", recipe.workspace_limit);
   root.texts("allow", recipe.allow);
@@ -226,6 +231,7 @@ std::string print_recipe(const Recipe& recipe) {
   optional_number("statistics_group", recipe.statistics_group);
   line("precision", toml_text(recipe.precision));
   optional_text("checkpoint", recipe.checkpoint);
+  optional_number("compress", recipe.compress);
   if (recipe.budget_bytes) line("budget", toml_bytes(*recipe.budget_bytes));
   if (recipe.workspace_limit) line("workspace_limit", toml_bytes(*recipe.workspace_limit));
   line("allow", toml_texts(recipe.allow));

@@ -59,6 +59,7 @@ struct Recipe {
   std::optional<std::int64_t> statistics_group;  // of batch norm; nothing: the microbatch
   std::string precision = "fp32";
   std::optional<std::string> checkpoint;  // nothing: the planner's choice
+  std::optional<std::int64_t> compress;   // bits of an element that waits for backward; nothing: the planner's choice
   std::optional<Bytes> budget_bytes;      // written budget = "24MB"
   std::optional<Bytes> workspace_limit;   // of one kernel; nothing: the planner's choice
   std::vector<std::string> allow = {"exact", "reassociated", "microbatch"};

@@ -139,11 +139,13 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --checkpoint root",
             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
             "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
-        Bad{"train small-cnn --allow magic", "allow is 'magic'; it can be exact, reassociated, microbatch"},
+        Bad{"train small-cnn --allow magic", "allow is 'magic'; it can be exact, reassociated, microbatch, compressed"},
         Bad{"train small-cnn --allow exact,sparse",
-            "allow 'sparse' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch"},
+            "allow 'sparse' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch, "
+            "compressed"},
         Bad{"plan small-cnn --batch 10 --allow precision",
-            "allow 'precision' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch"},
+            "allow 'precision' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch, "
+            "compressed"},
         Bad{"train small-cnn --checkpoint optimal",
             "checkpoint 'optimal' fills a limit; give it one, as in optimal:24MB, or a --budget"},
         Bad{"train small-cnn --out {dir}/new --plan {dir}/missing.plan",

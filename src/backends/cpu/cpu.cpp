@@ -46,6 +46,8 @@ Backend cpu_backend(int threads) {
                               &cpu::simd_relu_grad_bits,
                               &cpu::simd_dropout,
                               &cpu::simd_sum_to_channels,
+                              &cpu::simd_pack,
+                              &cpu::simd_unpack,
                               &cpu::table_image_input,
                               &cpu::simd_fill,
                               &cpu::onednn_init_normal,

@@ -31,6 +31,8 @@ extern const KernelDef simd_sign_bits;
 extern const KernelDef simd_relu_grad_bits;
 extern const KernelDef simd_dropout;
 extern const KernelDef simd_sum_to_channels;
+extern const KernelDef simd_pack;
+extern const KernelDef simd_unpack;
 extern const KernelDef table_image_input;
 
 extern const KernelDef onednn_avg_pool;

@@ -45,6 +45,9 @@ extern const KernelDef linear;
 extern const KernelDef linear_grad_input;
 extern const KernelDef linear_grad_weight;
 
+extern const KernelDef pack;
+extern const KernelDef unpack;
+
 extern const KernelDef sum_to_channels;
 extern const KernelDef dropout;
 extern const KernelDef reshape;

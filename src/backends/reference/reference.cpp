@@ -39,6 +39,8 @@ Backend reference_backend(int threads) {
                       &reference::linear,
                       &reference::linear_grad_input,
                       &reference::linear_grad_weight,
+                      &reference::pack,
+                      &reference::unpack,
                       &reference::sum_to_channels,
                       &reference::dropout,
                       &reference::reshape,
