@@ -34,7 +34,8 @@ struct TrainingOptions {
   double momentum = 0.9;
   double weight_decay = 5e-4;
   bool nesterov = true;
-  double clip_norm = 0;  // above 0: gradients longer than this, all together, are shortened to it
+  int momentum_bits = 32;  // 8: the momentum of large parameters is kept in codes of 8 bits
+  double clip_norm = 0;    // above 0: gradients longer than this, all together, are shortened to it
   std::uint64_t seed = 0;
   int threads = 0;        // 0: as many as the machine has cores
   bool checking = false;  // red zones and poison around every value: slow, and gives the same bits

@@ -51,6 +51,10 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
   if (recipe.compress && recipe.device != "cpu")
     throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
+  if (recipe.optimizer.momentum_bits != 32 && recipe.device != "cpu")
+    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
+  if (recipe.optimizer.drop_gradients && recipe.device != "cpu")
+    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
@@ -77,9 +81,12 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
                       .sgd = {.momentum = optimizer.momentum,
                               .weight_decay = optimizer.weight_decay,
                               .nesterov = optimizer.nesterov,
+                              .momentum_bits = static_cast<int>(optimizer.momentum_bits),
                               .clip_norm = optimizer.clip_norm.value_or(0)},
                       .compress_bits = static_cast<int>(recipe.compress.value_or(0)),
                       .costs = std::move(costs),
+                      .passes = {.enabled = optimizer.drop_gradients ? std::vector<std::string>{"drop_gradients"}
+                                                                     : std::vector<std::string>{}},
                       .workspace_limit = recipe.workspace_limit},
           .budget = recipe.budget_bytes,
           .microbatch = recipe.microbatch,

@@ -61,6 +61,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
                                  .sgd = {.momentum = options.momentum,
                                          .weight_decay = options.weight_decay,
                                          .nesterov = options.nesterov,
+                                         .momentum_bits = options.momentum_bits,
                                          .clip_norm = options.clip_norm},
                                  .compress_bits = options.compress_bits,
                                  .costs = costs.table(),

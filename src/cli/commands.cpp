@@ -74,6 +74,8 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   };
   FitRequest request{.model = model,
                      .options = {.batch = batch,
+                                 .sgd = {.nesterov = parse_nesterov(flags).value_or(true),
+                                         .momentum_bits = static_cast<int>(parse_momentum_bits(flags).value_or(32))},
                                  .compress_bits = static_cast<int>(parse_compress(flags).value_or(0)),
                                  .passes = passes,
                                  .workspace_limit = workspace_limit},
@@ -83,6 +85,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
                      .min_microbatch = min_microbatch,
                      .statistics_group = group,
                      .allowed = allowed};
+  if (flags.drop_gradients) request.options.passes.enabled.emplace_back("drop_gradients");
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);

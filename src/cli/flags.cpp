@@ -39,6 +39,11 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "or what the budget asks for)");
   add(app, "--compress", flags.compress, "BITS",
       "activations wait for backward in 8, 4 or 2 bits an element, rounded by chance (default: as they are)");
+  add(app, "--momentum-bits", flags.momentum_bits, "BITS",
+      "8: the momentum of large parameters is kept in codes of 8 bits (default: 32, as the parameters)");
+  add(app, "--nesterov", flags.nesterov, "YES|NO", "Nesterov's momentum, or plain heavy-ball (default: yes)");
+  app.add_flag("--drop-gradients", flags.drop_gradients,
+               "add gradients to the momentum at once, so that they are not kept; with --nesterov no");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
@@ -63,7 +68,7 @@ void add_device_flag(CLI::App& app, Flags& flags) { add(app, "--device", flags.d
 void add_compiler_flags(CLI::App& app, Flags& flags) {
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
   add_each(app, "--enable-pass", flags.enabled_passes, "PASS",
-           "one that runs on request: compress_activations, fuse_update, prepack_weights");
+           "one that runs on request: compress_activations, drop_gradients, fuse_update, prepack_weights");
 }
 
 void add_run_folder(CLI::App& app, Flags& flags) {
@@ -203,6 +208,19 @@ std::optional<std::int64_t> parse_compress(const Flags& flags) {
   if (*flags.compress != "8" && *flags.compress != "4" && *flags.compress != "2")
     throw_user_error("--compress takes 8, 4 or 2 bits, not '{}'", *flags.compress);
   return flags.compress->front() - '0';
+}
+
+std::optional<bool> parse_nesterov(const Flags& flags) {
+  if (!flags.nesterov) return std::nullopt;
+  if (*flags.nesterov != "yes" && *flags.nesterov != "no") throw_user_error("--nesterov is yes or no, not '{}'", *flags.nesterov);
+  return *flags.nesterov == "yes";
+}
+
+std::optional<std::int64_t> parse_momentum_bits(const Flags& flags) {
+  if (!flags.momentum_bits) return std::nullopt;
+  if (*flags.momentum_bits != "8" && *flags.momentum_bits != "32")
+    throw_user_error("--momentum-bits takes 8 or 32, not '{}'", *flags.momentum_bits);
+  return *flags.momentum_bits == "8" ? 8 : 32;
 }
 
 void require_value(std::string_view flag, std::string_view value, std::string_view possible) {

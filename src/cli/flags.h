@@ -28,6 +28,9 @@ struct Flags {
   std::optional<std::string> min_microbatch;
   std::optional<std::string> statistics_group;
   std::optional<std::string> compress;
+  std::optional<std::string> momentum_bits;
+  std::optional<std::string> nesterov;
+  bool drop_gradients = false;
   std::optional<std::string> budget;
   std::optional<std::string> budgets;
   std::optional<std::string> points;
@@ -96,6 +99,10 @@ std::vector<std::string> parse_list(std::string_view flag, std::string_view text
 
 // --compress: 8, 4 or 2; nothing when it was not given.
 std::optional<std::int64_t> parse_compress(const Flags& flags);
+// --nesterov: yes or no; nothing when it was not given.
+std::optional<bool> parse_nesterov(const Flags& flags);
+// --momentum-bits: 8 or 32; nothing when it was not given.
+std::optional<std::int64_t> parse_momentum_bits(const Flags& flags);
 // UserError unless `value` is the one that is possible so far.
 void require_value(std::string_view flag, std::string_view value, std::string_view possible);
 

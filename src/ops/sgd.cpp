@@ -14,6 +14,11 @@ namespace snug::ops {
 
 bool sgd_has_momentum(const Attributes& attributes) { return attributes.real("momentum") > 0; }
 
+std::size_t optimizer_states(const OpDef& op, const Attributes& attributes) {
+  if (&op == &sgd_quantised) return 2;
+  return sgd_has_momentum(attributes) ? 1 : 0;
+}
+
 std::size_t sgd_norm_input(const Attributes& attributes) { return sgd_has_momentum(attributes) ? 4 : 3; }
 
 bool sgd_clips(const Attributes& attributes, std::size_t inputs) { return inputs > sgd_norm_input(attributes); }

@@ -18,9 +18,9 @@ using Kind = CheckpointStrategy::Kind;
 
 constexpr std::string_view kFuseUpdate = "fuse_update";
 
-bool asks_for_fused_update(const CompileOptions& options) {
+bool asks_for(const CompileOptions& options, std::string_view pass) {
   const std::vector<std::string>& enabled = options.passes.enabled;
-  return std::find(enabled.begin(), enabled.end(), kFuseUpdate) != enabled.end();
+  return std::find(enabled.begin(), enabled.end(), pass) != enabled.end();
 }
 
 // Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
@@ -43,7 +43,7 @@ void apply(const FrontierPoint& point, CompileOptions& options) {
   options.checkpoint = point.checkpoint;
   options.compress_bits = point.compress_bits;
   if (point.workspace_limit) options.workspace_limit = point.workspace_limit;
-  if (point.fuses_update && !asks_for_fused_update(options)) options.passes.enabled.emplace_back(kFuseUpdate);
+  if (point.fuses_update && !asks_for(options, kFuseUpdate)) options.passes.enabled.emplace_back(kFuseUpdate);
 }
 
 // What a program without placement says about a candidate.
@@ -231,7 +231,7 @@ class Search {
   bool may_fuse_update() const {
     const std::int64_t batch = request_.options.batch;
     return request_.microbatch.value_or(batch) == batch && request_.options.sgd.clip_norm == 0 &&
-           !asks_for_fused_update(request_.options);
+           !asks_for(request_.options, kFuseUpdate) && !asks_for(request_.options, "drop_gradients");
   }
 
   void try_fused_update() {

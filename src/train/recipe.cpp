@@ -66,6 +66,10 @@ void check_optimizer(const OptimizerRecipe& optimizer, Checker& check) {
   check.number("optimizer.weight_decay", optimizer.weight_decay, 0, 1e6);
   check.require(!optimizer.nesterov || optimizer.momentum > 0, "optimizer.nesterov",
                 "needs a momentum above 0; set one or say nesterov = false");
+  check.require(optimizer.momentum_bits == 32 || optimizer.momentum_bits == 8, "optimizer.momentum_bits",
+                fmt::format("takes 8 or 32, not {}", optimizer.momentum_bits));
+  check.require(optimizer.momentum_bits == 32 || optimizer.momentum > 0, "optimizer.momentum_bits",
+                "needs a momentum above 0; set one or leave it out");
   if (optimizer.clip_norm) {
     check.require(*optimizer.clip_norm > 0 && std::isfinite(*optimizer.clip_norm), "optimizer.clip_norm",
                   fmt::format("takes a number above 0, not {}", *optimizer.clip_norm));
@@ -183,6 +187,8 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   optimizer.flag("nesterov", recipe.optimizer.nesterov);
   optimizer.number("weight_decay", recipe.optimizer.weight_decay);
   optimizer.number("clip_norm", recipe.optimizer.clip_norm);
+  optimizer.count("momentum_bits", recipe.optimizer.momentum_bits);
+  optimizer.flag("drop_gradients", recipe.optimizer.drop_gradients);
 
   RecipeTable schedule = root.table("schedule");
   std::string kind(kSchedules[0]);
@@ -252,6 +258,8 @@ std::string print_recipe(const Recipe& recipe) {
   line("nesterov", recipe.optimizer.nesterov ? "true" : "false");
   number("weight_decay", recipe.optimizer.weight_decay);
   optional_number("clip_norm", recipe.optimizer.clip_norm);
+  if (recipe.optimizer.drop_gradients) line("drop_gradients", "true");
+  if (recipe.optimizer.momentum_bits != 32) number("momentum_bits", recipe.optimizer.momentum_bits);
 
   text += "\n[schedule]\n";
   line("kind", toml_text(std::string(kSchedules[static_cast<std::size_t>(recipe.schedule.kind)])));

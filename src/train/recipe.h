@@ -32,6 +32,8 @@ struct OptimizerRecipe {
   bool nesterov = true;
   double weight_decay = 5e-4;
   std::optional<double> clip_norm;
+  std::int64_t momentum_bits = 32;  // 8: in codes of 8 bits
+  bool drop_gradients = false;      // gradients are added to the momentum at once
 
   friend bool operator==(const OptimizerRecipe&, const OptimizerRecipe&) = default;
 };

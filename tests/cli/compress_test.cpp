@@ -1,4 +1,4 @@
-// Activation compression as a user asks for it.
+// Activations and momentum in few bits, as a user asks for them.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +17,7 @@ Json json_of(const std::vector<std::string>& arguments) {
   return Json::parse(ended.out, nullptr, false);
 }
 
-TEST(Compress, DigitsAreLearntAsWellInFourBits) {
+TEST(Compress, DigitsAreLearntAsWellWithActivationsInFourBitsOrMomentumInEight) {
   const TemporaryFolder folder;
   const auto train = [&](const std::string& name, const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"train", "small-cnn",  "--epochs", "5",         "--batch", "50",     "--learning-rate",
@@ -35,6 +35,12 @@ TEST(Compress, DigitsAreLearntAsWellInFourBits) {
   EXPECT_GT(plain["test_accuracy"].get<double>(), 0.7);
   EXPECT_NEAR(packed["test_accuracy"].get<double>(), plain["test_accuracy"].get<double>(), 0.05);
   EXPECT_NEAR(packed["train_loss"].get<double>(), plain["train_loss"].get<double>(), 0.1);
+
+  const Json quantised = train("quantised", {"--momentum-bits", "8"});
+  EXPECT_EQ(quantised["measured_peak_bytes"], quantised["planned_peak_bytes"]);
+  EXPECT_LT(quantised["by_class"]["optimizer"].get<double>(), 0.4 * plain["by_class"]["optimizer"].get<double>());
+  EXPECT_NEAR(quantised["test_accuracy"].get<double>(), plain["test_accuracy"].get<double>(), 0.05);
+  EXPECT_NEAR(quantised["train_loss"].get<double>(), plain["train_loss"].get<double>(), 0.1);
 }
 
 TEST(Compress, TheSolverTakesItWhenItIsAllowedAndSaysSo) {
@@ -58,9 +64,34 @@ TEST(Compress, TheSolverTakesItWhenItIsAllowedAndSaysSo) {
   EXPECT_TRUE(says_so) << json["methods"];
 }
 
+// Plans on file and runs that go on are told apart from other models' by what training computes, not by how it is kept.
+TEST(Compress, SmallerFormsGoThroughPlansOnFileAndResumedRuns) {
+  const TemporaryFolder folder;
+  const std::vector<std::vector<std::string>> forms{{"--compress", "4"}, {"--nesterov", "no", "--drop-gradients"}};
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    const std::string plan = (folder / ("plan" + std::to_string(i))).string(), run = (folder / std::to_string(i)).string();
+    std::vector<std::string> ask{"plan", "small-cnn", "--batch", "20", "--threads", "1", "--save", plan};
+    ask.insert(ask.end(), forms[i].begin(), forms[i].end());
+    EXPECT_EQ(run_snug(ask).exit_code, 0);
+    std::vector<std::string> train{"train", "small-cnn", "--batch", "20", "--threads", "1", "--steps",
+                                   "2",     "--json",    "--out",   run,  "--plan",    plan};
+    if (i == 1) train.insert(train.end(), {"--nesterov", "no"});
+    const Ended ended = run_snug(train);
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const Json json = Json::parse(ended.out);
+    EXPECT_EQ(json["measured_peak_bytes"], json["planned_peak_bytes"]);
+    EXPECT_EQ(json["compress_bits"], i == 0 ? Json(4) : Json(nullptr));
+  }
+  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--drop-gradients"}).err,
+            "snug: pass 'drop_gradients' adds gradients to the momentum, but Nesterov's step needs the gradient beside the "
+            "momentum; say nesterov = false, --nesterov no\n");
+}
+
 TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {
   EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--compress", "3"}).err,
             "snug: --compress takes 8, 4 or 2 bits, not '3'\n");
+  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--momentum-bits", "4"}).err,
+            "snug: --momentum-bits takes 8 or 32, not '4'\n");
   EXPECT_EQ(run_snug({"train", "small-cnn", "--device", "cuda", "--compress", "4"}).exit_code, 2);
   EXPECT_EQ(run_snug({"profile", "small-cnn", "--batch", "8", "--accounting", "paper", "--compress", "4"}).err,
             "snug: --compress is about plans, and --accounting paper makes none; leave one of them out\n");

@@ -45,8 +45,8 @@ class Hostile {
     Attributes result;
     for (const char* name : {"stride", "padding", "dilation", "kernel"})
       result.set(name, std::vector<std::int64_t>{number(), number()});
-    for (const char* name :
-         {"groups", "group_size", "batch", "pixels", "key", "channels", "channels_last", "nesterov", "augment", "bits", "dtype"}) {
+    for (const char* name : {"groups", "group_size", "batch", "pixels", "key", "channels", "channels_last", "nesterov", "augment",
+                             "bits", "dtype"}) {
       result.set(name, number());
     }
     for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound"})

@@ -37,7 +37,12 @@ Recipe full_recipe() {
       .keep = 7,
       .freeze = {"conv1.", "bn1"},
       .init = "weights.safetensors",
-      .optimizer = {.learning_rate = 0.1 + 0.2, .momentum = 0.95, .nesterov = false, .weight_decay = 1e-5, .clip_norm = 1.0},
+      .optimizer = {.learning_rate = 0.1 + 0.2,
+                    .momentum = 0.95,
+                    .nesterov = false,
+                    .weight_decay = 1e-5,
+                    .clip_norm = 1.0,
+                    .momentum_bits = 8},
       .schedule = {
           .kind = ScheduleRecipe::Kind::step, .warmup_steps = 10, .milestones = {60, 120.5, 160}, .gamma = 0.2, .final = 1e-3}};
 }
@@ -87,6 +92,7 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(""), "recipe has no model; add a line model = \"...\"");
   EXPECT_EQ(refusal("model = 3"), "recipe, line 1: model must be a text");
   EXPECT_EQ(refusal(model + "compress = 3"), "recipe, line 2: compress takes 8, 4 or 2 bits, not 3");
+  EXPECT_EQ(refusal(model + "[optimizer]\nmomentum_bits = 4"), "recipe, line 3: optimizer.momentum_bits takes 8 or 32, not 4");
   EXPECT_EQ(refusal(model + "batch = 1.5"), "recipe, line 2: batch must be a whole number");
   EXPECT_EQ(refusal(model + "batch = 0"), "recipe, line 2: batch takes a whole number from 1 to 1099511627776, not 0");
   EXPECT_EQ(refusal(model + "batch = \"5\""), "recipe, line 2: batch must be a whole number");

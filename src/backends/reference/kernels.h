@@ -58,6 +58,9 @@ extern const KernelDef softmax_cross_entropy_grad;
 
 extern const KernelDef image_input;
 extern const KernelDef sgd;
+extern const KernelDef sgd_quantised;
+extern const KernelDef momentum_decay;
+extern const KernelDef momentum_step;
 extern const KernelDef sum_of_squares;
 extern const KernelDef clip_factor;
 extern const KernelDef finite_factor;
