@@ -204,8 +204,8 @@ class Lowering {
       if (quantised) {
         const std::array<Type, 2> types = ops::quantised_momentum_types(program_.states[i].type);
         const std::string order = order_of(program_.states[i].type.layout);
-        writes.push_back(add_state(name + ".momentum.codes" + order, types[0], Role::optimizer));
-        writes.push_back(add_state(name + ".momentum.scales" + order, types[1], Role::optimizer));
+        writes.push_back(add_state(fmt::format("{}.momentum.codes{}", name, order), types[0], Role::optimizer));
+        writes.push_back(add_state(fmt::format("{}.momentum.scales{}", name, order), types[1], Role::optimizer));
       } else if (sgd.momentum > 0) {
         writes.push_back(add_state(name + ".momentum", program_.states[i].type, Role::optimizer));
       }
