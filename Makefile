@@ -15,8 +15,8 @@ train: build  ## a small network trained on handwritten digits inside 3 MB
 test:  ## style, build, all but the longest tests, an outside project, the CUDA plugin
 	@scripts/test.sh
 
-check:  ## what also must hold before a commit, and takes longer: the longest tests, sanitizers and clang-tidy
-	@scripts/test.sh long asan tidy
+check:  ## what also must hold before a commit, and takes longer: the longest tests, sanitizers, clang-tidy, the report in a browser
+	@scripts/test.sh browser long asan tidy
 
 format:  ## rewrites the sources in the project's format
 	@scripts/setup.sh check

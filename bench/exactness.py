@@ -69,7 +69,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--models", default="", help="with commas, each NAME[:BATCH[:MICROBATCH[:IMAGE_SIZE]]]")
-    parser.add_argument("--precision", default="fp32", choices=("fp32", "fp16"))
+    parser.add_argument("--precision", default="fp32", choices=("fp32", "bf16", "fp16"))
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--lr", type=float, default=0.001, help="low enough for every network here to learn: bits that are not numbers compare badly")
     parser.add_argument("--build", default="build/release")

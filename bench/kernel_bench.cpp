@@ -6,7 +6,7 @@
 //   kernel_bench --microbatch 10 --workspace-limit 200KB --steps-only     the whole step alone, as planned with other kernels
 //
 // Google Benchmark runs the kernels, so its flags work too: --benchmark_filter=conv, --benchmark_min_time=1,
-// --benchmark_out=kernels.json. A kernel's time is the median of its runs.
+// --benchmark_out=kernels.json. A kernel's time is the median of its runs (--least: the least).
 #include <algorithm>
 #include <map>
 #include <omp.h>
@@ -33,11 +33,13 @@ namespace {
 struct Options {
   std::string model = "wrn-28-2";
   std::int64_t batch = 100;
-  std::int64_t microbatch = 0;      // 0: the whole batch
-  std::int64_t image_size = 0;      // 0: the model's own
-  int threads = 0;                  // 0: all cores
-  int steps = 7;                    // whole steps to time
-  bool steps_only = false;          // not the kernels
+  std::int64_t microbatch = 0;  // 0: the whole batch
+  std::int64_t image_size = 0;  // 0: the model's own
+  int threads = 0;              // 0: all cores
+  int steps = 7;                // whole steps to time
+  bool steps_only = false;      // not the kernels
+  bool least = false;           // a kernel's time is its least
+  std::string precision = "fp32";
   std::string workspace_limit;      // of a kernel; empty: none
   std::vector<std::string> passes;  // that run only on request
 };
@@ -122,10 +124,12 @@ void run(const Options& options) {
     fmt::print("{} threads: {:.0f} GFLOP/s of multiply-adds in registers, {:.1f} GB/s of a triad\n", threads, machine.gflops,
                machine.gigabytes_a_second);
 
+  const DType dtype = options.precision == "bf16" ? DType::bf16 : options.precision == "fp16" ? DType::f16 : DType::f32;
   const Backend backend = backends::cpu_backend(threads);
   omp_set_num_threads(threads);  // for libraries' loops, as the runtime does
   train::Session session(
-      compile(frontend::build_zoo_model(options.model, {.batch = microbatch, .image_size = options.image_size, .augment = true}),
+      compile(frontend::build_zoo_model(options.model,
+                                        {.batch = microbatch, .image_size = options.image_size, .dtype = dtype, .augment = true}),
               backend,
               {.batch = options.batch,
                .passes = {.enabled = options.passes},
@@ -173,7 +177,7 @@ void run(const Options& options) {
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (times[i].empty()) continue;  // filtered out
     const DistinctKernel& kernel = walker.distinct()[i];
-    const double seconds = median(times[i]);
+    const double seconds = options.least ? *std::min_element(times[i].begin(), times[i].end()) : median(times[i]);
     const int runs = kernel.count * static_cast<int>(kernel.in_micro ? microbatches : 1);
     rows.push_back({&kernel, seconds, runs});
   }
@@ -197,6 +201,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "0: all cores");
   app.add_option("--steps", options.steps, "whole steps to time")->check(CLI::Range(1, 1000));
   app.add_flag("--steps-only", options.steps_only, "time whole steps and no kernels");
+  app.add_flag("--least", options.least, "of each kernel's runs the fastest, for a machine that is not quiet");
+  app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--workspace-limit", options.workspace_limit, "most scratch of one kernel, such as 256KB");
   app.add_option("--enable-pass", options.passes, "a pass that runs only on request");
   CLI11_PARSE(app, argc, argv);

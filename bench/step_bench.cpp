@@ -107,7 +107,7 @@ void print_kernels(const Plan& plan) {
 
 Json run(const Options& options) {
   const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
-  const DType dtype = options.precision == "fp16" ? DType::f16 : DType::f32;
+  const DType dtype = options.precision == "fp16" ? DType::f16 : options.precision == "bf16" ? DType::bf16 : DType::f32;
   const Graph graph = frontend::build_zoo_model(
       options.model, {.batch = microbatch, .image_size = options.image_size, .dtype = dtype, .augment = true});
   const Backend backend = open_backend(options);
@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
   app.add_option("--microbatch", options.microbatch, "0: the whole batch");
   app.add_option("--image-size", options.image_size, "0: the model's own");
   app.add_option("--device", options.device)->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "fp16"}));
+  app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--steps", options.steps)->check(CLI::Range(1, 1'000'000));
   app.add_option("--threads", options.threads, "of the CPU; 0: all cores");
   app.add_option("--lr", options.learning_rate);

@@ -14,7 +14,7 @@ rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/bench"
 cp "$build/snug" "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$bundle/bin/"
 cp bench/against_torch.py bench/torch_step.py bench/exactness.py "$bundle/bench/"
-strip --strip-debug "$bundle"/bin/*
+strip --strip-unneeded "$bundle"/bin/*
 
 # The C library and its kin are newer there, or the same; NVIDIA's libraries are large, and must fit the driver.
 left_there='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz|libcuda|libcudart|libcudnn|libcublas|libcublasLt|libnvrtc)[.-]'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the checks, cheapest first, and stops at the first that fails.
-# usage: scripts/test.sh [style] [release] [consumer] [cuda] [long] [asan] [tidy]    the first four when none is named
+# usage: scripts/test.sh [style] [release] [consumer] [cuda] [long] [asan] [tidy] [browser]    the first four when none is named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
@@ -44,6 +44,11 @@ check_cuda() {
   CUDACXX=$nvcc configure cuda && cmake --build --preset cuda -j "$jobs" --target snug_cuda
 }
 
+# The memory report's page, looked at in Chromium.
+check_browser() {
+  scripts/setup.sh browser && configure release && cmake --build --preset release -j "$jobs" --target snug && node --test tests/browser/report_test.mjs
+}
+
 check_tidy() { configure release && scripts/tidy.py build/release "$jobs"; }
 
 style() {
@@ -67,12 +72,13 @@ long() {
 }
 cuda() { stage "CUDA plugin" check_cuda; }
 tidy() { stage "clang-tidy" check_tidy; }
+browser() { stage "report in a browser" check_browser; }
 
 if (($# == 0)); then set -- style release consumer cuda; fi
 for group in "$@"; do
   case $group in
-    style | release | consumer | cuda | long | asan | tidy) ;;
-    *) echo "usage: scripts/test.sh [style] [release] [consumer] [cuda] [long] [asan] [tidy]" >&2 && exit 2 ;;
+    style | release | consumer | cuda | long | asan | tidy | browser) ;;
+    *) echo "usage: scripts/test.sh [style] [release] [consumer] [cuda] [long] [asan] [tidy] [browser]" >&2 && exit 2 ;;
   esac
 done
 

@@ -17,8 +17,14 @@ struct TrainingOptions {
   std::int64_t microbatch = 0;       // examples in memory at a time; 0: as many of the batch as fit the budget
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
   // How far a plan may go for the budget: "exact" (the same bits), "reassociated" (sums in another order), "microbatch"
-  // (batch-norm statistics of parts of the batch), "compressed" (activations wait for backward in 4 bits an element).
+  // (batch-norm statistics of parts of the batch), "precision" (stored in bf16 where nothing else is asked for), "compressed"
+  // (activations wait for backward in 4 bits an element).
   std::string allow = "exact,reassociated,microbatch";
+  // What weights, gradients, momenta and activations are stored in: "fp32", "bf16" or "fp16". In fp16 the loss scale follows the
+  // gradients: a step that overflows is skipped.
+  std::string precision = "fp32";
+  // How updates of 16 bits are rounded: "nearest" or "stochastic"; empty: stochastic in bf16, which would lose small ones.
+  std::string rounding = {};
   // Examples whose batch-norm statistics are taken together; 0: all of the microbatch. A step in groups of b does what one in
   // microbatches of b does, whatever its microbatch, which is then a multiple of the group, or the batch.
   std::int64_t statistics_group = 0;
@@ -49,6 +55,7 @@ struct MemorySummary {
   std::int64_t microbatch = 0;          // examples in memory at a time
   int compress_bits = 0;                // of an element that waits for backward; 0: it waits as it is
   std::string checkpoint;               // what backward computes again; "none": nothing
+  std::string precision;                // what values are stored in
   struct {
     std::int64_t model = 0, gradient = 0, optimizer = 0, activation = 0, workspace = 0, input = 0;
   } by_class;  // at the fullest moment

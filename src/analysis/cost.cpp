@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/node_key.h"
 #include "ir/op.h"
 
 namespace snug {
@@ -156,15 +157,43 @@ double node_seconds(const CostTable& costs, const Section& section, const Node& 
   return costs.seconds_per_node + work_seconds(costs, flops, bytes);
 }
 
+bool is_measured_with_kernel(const CostTable& costs, const Section& section, const Node& node) {
+  return costs.measured.contains(by_kernel(cost_key(section, node), node.kernel)) ||
+         costs.families.contains(by_kernel(cost_family(section, node), node.kernel));
+}
+
 std::int64_t microbatches(const Program& program) { return (program.batch + program.microbatch - 1) / program.microbatch; }
 
+namespace {
+
+// Deep networks have the same few dozen kinds of nodes over and over, and a table's keys are long texts.
+class SecondsByKind {
+ public:
+  explicit SecondsByKind(const CostTable& costs) : costs_(costs) {}
+
+  double seconds(const Section& section, const Node& node) {
+    const NodeTypes types = types_of(section, node);
+    const auto [found, is_new] =
+        known_.try_emplace(by_kernel(node_key(*node.op, node.attributes, types.inputs, types.outputs), node.kernel), 0);
+    if (is_new) found->second = node_seconds(costs_, section, node);
+    return found->second;
+  }
+
+ private:
+  const CostTable& costs_;
+  std::unordered_map<std::string, double> known_;
+};
+
+}  // namespace
+
 double step_seconds(const CostTable& costs, const Program& program) {
+  SecondsByKind known(costs);
   double seconds = 0;
   for (const SectionKind kind : {SectionKind::micro, SectionKind::update}) {
     const Section* section = program.find_section(kind);
     if (section == nullptr) continue;
     double once = 0;
-    for (const Node& node : section->nodes) once += node_seconds(costs, *section, node);
+    for (const Node& node : section->nodes) once += known.seconds(*section, node);
     seconds += kind == SectionKind::micro ? once * static_cast<double>(microbatches(program)) : once;
   }
   return seconds;

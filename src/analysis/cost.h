@@ -40,6 +40,9 @@ struct CostTable {
   std::unordered_map<std::string, std::vector<Sized>> families = {};  // by rising work
 };
 
+// With nothing measured.
+inline const CostTable kFixedCosts{};
+
 // Nodes with the same key take the same time on one machine and backend: op, constants that shape the work, operand types. The
 // kernel is not part of it, so that a node can be asked about before kernels are chosen.
 std::string cost_key(const Section& section, const Node& node);
@@ -55,6 +58,9 @@ CostTable make_cost_table(std::span<const NodeCost> nodes);
 // As measured with the node's kernel (any, while none is chosen); else between the nearest sizes of its family, in proportion to
 // the work beyond them; else from the rates.
 double node_seconds(const CostTable& costs, const Section& section, const Node& node);
+
+// Whether that is the time of the node's own kernel, measured for this or another number of examples.
+bool is_measured_with_kernel(const CostTable& costs, const Section& section, const Node& node);
 
 // Runs of `micro` in a step; the last may be partly padding, which is computed all the same.
 std::int64_t microbatches(const Program& program);

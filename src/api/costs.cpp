@@ -104,14 +104,20 @@ void measure_costs(const FitRequest& request, const Backend& backend, Costs& cos
     Plan plan = compile(request.model(size), backend, options);
     if (!covers(costs.nodes, plan, Size::exact)) measure_if_possible(std::move(plan), backend, costs, say);
   }
-  // Plans for small budgets run kernels with less workspace, which no plain plan has.
-  FitRequest measured = request;
-  measured.options.passes.dump = {};
-  measured.options.costs = costs.table();
-  for (const FrontierPoint& point : find_frontier(measured, backend).points) {
-    if (!point.workspace_limit) continue;
-    Plan plan = compile_point(measured, point, backend);
-    if (!covers(costs.nodes, plan, Size::any)) measure_if_possible(std::move(plan), backend, costs, say);
+  // Plans for small budgets run kernels with less workspace, which no plain plan has. What is measured of them may bring others
+  // onto the frontier.
+  constexpr int kMostRounds = 3;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const std::size_t known = costs.nodes.size();
+    FitRequest measured = request;
+    measured.options.passes.dump = {};
+    measured.options.costs = costs.table();
+    for (const FrontierPoint& point : find_frontier(measured, backend).points) {
+      if (!point.workspace_limit) continue;
+      Plan plan = compile_point(measured, point, backend);
+      if (!covers(costs.nodes, plan, Size::any)) measure_if_possible(std::move(plan), backend, costs, say);
+    }
+    if (costs.nodes.size() == known) return;
   }
 }
 
@@ -119,8 +125,10 @@ bool has_room(const Plan& plan, const Backend& backend) {
   return backend.name == "cuda" || machine_has_room(plan.planned_peak_bytes);
 }
 
+bool can_predict(const Costs& costs, const Backend& backend) { return !costs.nodes.empty() || backend.name != "cuda"; }
+
 std::optional<double> predict_step_seconds(const Costs& costs, const Plan& plan, const Backend& backend) {
-  if (costs.nodes.empty() && backend.name == "cuda") return std::nullopt;
+  if (!can_predict(costs, backend)) return std::nullopt;
   return step_seconds(costs.table(), plan.program);
 }
 

@@ -41,7 +41,9 @@ void measure_costs(const FitRequest& request, const Backend& backend, Costs& cos
 // is not there is ended; a GPU's arena is refused when it is made.
 bool has_room(const Plan& plan, const Backend& backend);
 
-// Predicted seconds of a plan's step; nothing where there is nothing to predict from: the fixed table is about processors.
+// Whether seconds by these costs say anything: the fixed table is about processors.
+bool can_predict(const Costs& costs, const Backend& backend);
+// Predicted seconds of a plan's step; nothing where there is nothing to predict from.
 std::optional<double> predict_step_seconds(const Costs& costs, const Plan& plan, const Backend& backend);
 
 // "measured on this machine" or "fixed table"

@@ -23,17 +23,36 @@ std::int64_t own_image_size(const train::Recipe& recipe) {
   throw_user_error("'{}' does not take images", recipe.model);
 }
 
-DType stored_as(const train::Recipe& recipe) {
-  if (recipe.precision == "fp32") return DType::f32;
-  if (recipe.precision == "fp16" && recipe.device == "cuda") return DType::f16;
-  throw_user_error("precision '{}' is not possible on '{}'; use fp32{}", recipe.precision, recipe.device,
-                   recipe.device == "cuda" ? " or fp16" : "");
-}
-
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
 bool augments(const train::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
 
+SparseOptions sparse_options(const train::SparseRecipe& sparse) {
+  if (!sparse.nonzero) return {};
+  return {.nonzero = *sparse.nonzero,
+          .method = parse_sparse_method(sparse.method).value_or(SparseStore::Method::dsr),
+          .rewire_fraction = sparse.rewire_fraction,
+          .threshold = sparse.threshold};
+}
+
 }  // namespace
+
+DType stored_as(std::string_view precision, std::string_view device) {
+  if (precision == "fp32") return DType::f32;
+  if (precision == "fp16") return DType::f16;
+  if (precision == "bf16" && device == "cpu") return DType::bf16;
+  throw_user_error("precision '{}' is not possible on '{}'; use {}", precision, device,
+                   device == "cpu" ? "fp32, bf16 or fp16" : "fp32 or fp16");
+}
+
+std::string_view narrower_precision(std::string_view device) { return device == "cuda" ? "fp16" : "bf16"; }
+
+SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>& rounding) {
+  if (rounding && *rounding != "nearest" && *rounding != "stochastic")
+    throw_user_error("rounding is '{}'; it can be nearest, stochastic", *rounding);
+  if (rounding && precision == "fp32") throw_user_error("rounding is about updates of 16 bits; leave it out with fp32");
+  return {.finds_overflow = precision == "fp16",
+          .stochastic_rounding = rounding ? *rounding == "stochastic" : precision == "bf16"};
+}
 
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
   return data::open_dataset(recipe.data,
@@ -41,12 +60,15 @@ std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
 }
 
 Backend open_backend(const train::Recipe& recipe) {
+  stored_as(recipe.precision, recipe.device);  // before a device is looked for
+  if (recipe.sparse.nonzero.value_or(1) < 1 && recipe.device != "cpu")
+    throw_user_error("sparse weights are trained on the CPU so far; leave out --nonzero or --device {}", recipe.device);
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
 
 FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs) {
-  const DType dtype = stored_as(recipe);
+  const DType dtype = stored_as(recipe.precision, recipe.device);
   const std::optional<CheckpointStrategy> checkpoint =
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
   if (recipe.compress && recipe.device != "cpu")
@@ -63,11 +85,11 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     throw_user_error("the images of '{}' are {}x{} with {} channels; models take square ones with 3", data.name, data.height,
                      data.width, data.channels);
   }
-  const auto model = [recipe, data, classes, dtype](std::int64_t microbatch) {
+  const auto build = [recipe, data, classes](std::int64_t microbatch, DType stored) {
     Graph graph = frontend::build_zoo_model(recipe.model, {.batch = microbatch,
                                                            .classes = classes,
                                                            .image_size = data.height,
-                                                           .dtype = dtype,
+                                                           .dtype = stored,
                                                            .augment = augments(recipe),
                                                            .mean = data.mean,
                                                            .std = data.std,
@@ -76,13 +98,25 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     return graph;
   };
   const train::OptimizerRecipe& optimizer = recipe.optimizer;
-  return {.model = model,
+  const auto sgd = [&](std::string_view precision) {
+    SgdOptions options = sgd_for(precision, recipe.rounding);
+    options.momentum = optimizer.momentum;
+    options.weight_decay = optimizer.weight_decay;
+    options.nesterov = optimizer.nesterov;
+    options.momentum_bits = static_cast<int>(optimizer.momentum_bits);
+    options.clip_norm = optimizer.clip_norm.value_or(0);
+    return options;
+  };
+  std::optional<FitRequest::Narrower> narrower;
+  if (recipe.precision == "fp32") {
+    const std::string_view precision = narrower_precision(recipe.device);
+    const DType narrow = stored_as(precision, recipe.device);
+    narrower = {.model = [build, narrow](std::int64_t microbatch) { return build(microbatch, narrow); }, .sgd = sgd(precision)};
+  }
+  return {.model = [build, dtype](std::int64_t microbatch) { return build(microbatch, dtype); },
           .options = {.batch = recipe.batch,
-                      .sgd = {.momentum = optimizer.momentum,
-                              .weight_decay = optimizer.weight_decay,
-                              .nesterov = optimizer.nesterov,
-                              .momentum_bits = static_cast<int>(optimizer.momentum_bits),
-                              .clip_norm = optimizer.clip_norm.value_or(0)},
+                      .sgd = sgd(recipe.precision),
+                      .sparse = sparse_options(recipe.sparse),
                       .compress_bits = static_cast<int>(recipe.compress.value_or(0)),
                       .costs = std::move(costs),
                       .passes = {.enabled = optimizer.drop_gradients ? std::vector<std::string>{"drop_gradients"}
@@ -93,7 +127,8 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
           .checkpoint = checkpoint,
           .min_microbatch = recipe.min_microbatch.value_or(10),
           .statistics_group = recipe.statistics_group.value_or(0),
-          .allowed = parse_allowance(recipe.allow)};
+          .allowed = parse_allowance(recipe.allow),
+          .narrower = std::move(narrower)};
 }
 
 Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
@@ -127,6 +162,7 @@ Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, con
   plain.checkpoint.reset();
   plain.options.workspace_limit.reset();
   plain.options.compress_bits = 0;
+  plain.options.sparse = {};
   return fit(plain, backend).plan.planned_peak_bytes;
 }
 
@@ -135,6 +171,7 @@ train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   recipe.checkpoint = to_string(point.checkpoint);
   if (point.compress_bits > 0) recipe.compress = point.compress_bits;
   if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
+  if (point.narrowed) recipe.precision = narrower_precision(recipe.device);
   return recipe;
 }
 
@@ -164,9 +201,34 @@ train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Descr
                   : asked.kind == Kind::step ? train::Schedule::Kind::step
                                              : train::Schedule::Kind::constant;
   train::check(schedule);
+  if (recipe.sparse.nonzero && recipe.sparse.method != "fixed") {
+    for (const double every : recipe.sparse.rewire_every) settings.rewiring.every.push_back(static_cast<std::uint64_t>(every));
+    for (const double milestone : recipe.sparse.rewire_milestones)
+      settings.rewiring.milestones.push_back(epochs_to_steps(milestone));
+  }
   return settings;
 }
 
-double initial_loss_scale(const train::Recipe& recipe) { return recipe.precision == "fp16" ? 1024 : 1; }
+void configure(train::Session& session, const train::Recipe& recipe) {
+  if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
+  set_loss_scale(session, recipe.precision,
+                 static_cast<std::uint64_t>(recipe.loss_scale_growth.value_or(train::LossScale::kGrowAfter)));
+}
+
+void set_loss_scale(train::Session& session, std::string_view precision, std::uint64_t grow_after) {
+  if (precision != "fp16") return;
+  const Program& program = session.plan().program;
+  const Section* update = program.find_section(SectionKind::update);
+  const bool finds_overflow = update != nullptr && std::ranges::any_of(update->nodes, [](const Node& node) {
+                                return node.attributes.integer_or("finds_overflow", 0) != 0;
+                              });
+  if (finds_overflow) {
+    session.set_loss_scale(train::LossScale::kFirst);
+    session.follow_gradients(grow_after);
+  } else {
+    // Nothing is trained, or the plan is of a time when the scale was fixed.
+    session.set_loss_scale(1024);
+  }
+}
 
 }  // namespace snug

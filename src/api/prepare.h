@@ -12,10 +12,20 @@
 
 namespace snug {
 
+// What activations, weights, gradients and momenta are stored in. UserError when the device cannot.
+DType stored_as(std::string_view precision, std::string_view device);
+
+// What a precision asks of the update. Rounded by chance: as asked for, else in bf16, whose eight bits would swallow small
+// updates. In fp16 the loss scale follows the gradients. UserError when the rounding is none, or there is nothing to round.
+SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>& rounding);
+
+// What a plan may be stored in where fp32 was not asked for and Exactness::precision is allowed.
+std::string_view narrower_precision(std::string_view device);
+
 // Image folders come in the size that the recipe or else the model asks for.
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe);
 
-// UserError when the device is not there.
+// UserError when the device is not there, or does not store the recipe's precision.
 Backend open_backend(const train::Recipe& recipe);
 
 // What a recipe asks of the planner. UserError when model and data do not go together.
@@ -37,7 +47,9 @@ train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point);
 
 train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data);
 
-// Gradients of 16-bit training are computed this many times larger.
-double initial_loss_scale(const train::Recipe& recipe);
+// Tells a session what is data and no part of its plan: the loss scale, and what gradients are clipped to.
+void configure(train::Session& session, const train::Recipe& recipe);
+// The loss scale of a precision, and after how many steps without overflow it grows.
+void set_loss_scale(train::Session& session, std::string_view precision, std::uint64_t grow_after = train::LossScale::kGrowAfter);
 
 }  // namespace snug

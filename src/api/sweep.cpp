@@ -1,5 +1,6 @@
 #include "api/sweep.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "base/process_memory.h"
 #include "base/threads.h"
 #include "data/stream.h"
+#include "report/frontier.h"
 #include "report/layers.h"
 #include "train/file_io.h"
 #include "train/peak_measurement.h"
@@ -60,6 +62,9 @@ FitRequest request_of(const SweepRequest& request, const data::Dataset* dataset,
   train::Recipe recipe = request.recipe;
   recipe.budget_bytes.reset();
   if (request.random_data) recipe.data = "random";
+  // One sweep, one precision.
+  if (std::ranges::find(recipe.allow, "precision") != recipe.allow.end() && recipe.precision == "fp32")
+    throw UserError("a sweep measures one precision; give it with --precision, and leave precision out of --allow");
   return fit_request(recipe, dataset == nullptr ? random_description(recipe) : dataset->description(), std::move(costs));
 }
 
@@ -77,12 +82,11 @@ void measure_missing_costs(const SweepRequest& request) {
 
 // A plan's description, as it goes from the process that plans to the one that reports.
 Json plan_description(const PlannedPoint& planned, const Costs& costs, const Backend& backend) {
-  const auto predicted = predict_step_seconds(costs, planned.plan, backend);
   return {{"planned", planned.plan.planned_peak_bytes.count()},
           {"microbatch", planned.plan.program.microbatch},
           {"checkpoint", planned.checkpoint},
           {"compress_bits", report::compress_bits(planned.plan.program)},
-          {"predicted", predicted ? Json(*predicted) : Json(nullptr)},
+          {"predicted", can_predict(costs, backend) ? Json(planned.seconds) : Json(nullptr)},
           {"has_room", has_room(planned.plan, backend)}};
 }
 
@@ -116,6 +120,8 @@ Json plan_all(const SweepRequest& request, const PlanFolder& folder) {
     }
     result["points"] = Json::array();
     for (const auto& [budget, plan] : planned.budgets) result["points"].push_back({budget.count(), plan});
+    result["frontier"] = report::frontier_json(planned.frontier);
+    result["considered"] = report::considered_json(planned.frontier);
     return result.dump();
   }));
 }
@@ -163,8 +169,7 @@ void train_plan(const SweepRequest& request, const std::filesystem::path& file, 
     const Backend backend = open_backend(request.recipe);
     train::Session session(train::parse_plan(train::read_text_file(file, std::uint64_t{1} << 32U)), backend, request.recipe.seed);
     session.set_learning_rate(kLearningRate);
-    session.set_loss_scale(initial_loss_scale(request.recipe));
-    if (request.recipe.optimizer.clip_norm) session.set_clip_norm(*request.recipe.optimizer.clip_norm);
+    configure(session, request.recipe);
     Batches batches(request, session.plan().program);
     train::PeakMeasurement peak(session);
     while (peak.running()) {
@@ -208,9 +213,12 @@ Sweep run_sweep(const SweepRequest& request) {
               .batch = request.recipe.batch,
               .precision = request.recipe.precision,
               .device = request.recipe.device,
+              .nonzero = request.recipe.sparse.nonzero.value_or(1),
               .threads = planned.at("threads").get<int>(),
               .steps = request.steps,
-              .costs = planned.at("costs").get<std::string>()};
+              .costs = planned.at("costs").get<std::string>(),
+              .frontier = planned.at("frontier"),
+              .considered = planned.at("considered")};
   MeasuredPlan plain = parse_description(planned.at("plain"));
   sweep.plain_peak_bytes = plain.planned_peak_bytes;
   for (const Json& plan : planned.at("plans")) sweep.plans.push_back(parse_description(plan));

@@ -51,6 +51,7 @@ struct Sweep {
   std::string data;  // "random" or the recipe's
   std::int64_t batch = 0;
   std::string precision, device;
+  double nonzero = 1;
   int threads = 0;
   int steps = 0;
   std::string costs;                  // what predictions come from
@@ -58,6 +59,8 @@ struct Sweep {
   Bytes plain_peak_bytes;             // what that takes
   std::vector<MeasuredPlan> plans;    // each trained once
   std::vector<SweepPoint> points;     // by falling budget
+  nlohmann::ordered_json frontier;    // that the plans were taken from, and all that was considered for it: report/frontier.h
+  nlohmann::ordered_json considered;
 
   // Predicted over measured time, less 1; nothing without a prediction.
   static std::optional<double> prediction_error(const MeasuredPlan& plan);

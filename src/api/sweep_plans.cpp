@@ -15,7 +15,9 @@ PlannedPoint plain_plan(const FitRequest& request, const Backend& backend) {
   CompileOptions options = request.options;
   options.workspace_limit.reset();
   options.compress_bits = 0;
-  return {.plan = compile(request.model(request.microbatch.value_or(options.batch)), backend, options), .checkpoint = "none"};
+  Plan plan = compile(request.model(request.microbatch.value_or(options.batch)), backend, options);
+  const double seconds = step_seconds(options.costs, plan.program);
+  return {.plan = std::move(plan), .checkpoint = "none", .seconds = seconds};
 }
 
 }  // namespace
@@ -36,8 +38,8 @@ std::vector<Bytes> spread_budgets(Bytes smallest, Bytes largest, std::size_t poi
 
 SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const std::optional<std::pair<Bytes, Bytes>>& between,
                       std::size_t points) {
-  SweepPlans result{.plain = plain_plan(request, backend)};
-  const std::vector<FrontierPoint> frontier = find_frontier(request, backend).points;
+  SweepPlans result{.plain = plain_plan(request, backend), .frontier = find_frontier(request, backend)};
+  const std::vector<FrontierPoint>& frontier = result.frontier.points;
   const Bytes least = frontier.front().planned_peak_bytes;
   const Bytes smallest = between ? between->first : least;
   // What is given may be more than plain training takes, such as a strategy with a limit.
@@ -53,8 +55,9 @@ SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const s
     const auto above = std::ranges::upper_bound(frontier, budget, {}, &FrontierPoint::planned_peak_bytes);
     const auto at = static_cast<std::size_t>(above - frontier.begin()) - 1;
     if (last != at) {
-      result.plans.push_back(
-          {.plan = compile_point(request, frontier[at], backend), .checkpoint = to_string(frontier[at].checkpoint)});
+      result.plans.push_back({.plan = compile_point(request, frontier[at], backend),
+                              .checkpoint = to_string(frontier[at].checkpoint),
+                              .seconds = frontier[at].seconds});
       last = at;
     }
     result.budgets.push_back({.bytes = budget, .plan = result.plans.size() - 1});

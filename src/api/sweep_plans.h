@@ -15,6 +15,7 @@ namespace snug {
 struct PlannedPoint {
   Plan plan;
   std::string checkpoint;
+  double seconds = 0;  // of a step, as the solver compares plans
 };
 
 struct SweepPlans {
@@ -25,6 +26,7 @@ struct SweepPlans {
     std::size_t plan;
   };
   std::vector<Budget> budgets;  // by falling bytes
+  Frontier frontier;            // that they were taken from
 };
 
 // For each of `points` budgets the fastest plan that fits. They reach from the plain plan's bytes down to the smallest possible,

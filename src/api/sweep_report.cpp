@@ -48,6 +48,7 @@ Json sweep_json(const Sweep& sweep) {
   Json json{{"model", sweep.model},
             {"batch", sweep.batch},
             {"precision", sweep.precision},
+            {"nonzero", sweep.nonzero},
             {"device", sweep.device},
             {"threads", sweep.threads},
             {"data", sweep.data},
@@ -63,6 +64,8 @@ Json sweep_json(const Sweep& sweep) {
     points.push_back(std::move(entry));
   }
   json["median_prediction_error"] = or_null(sweep.median_prediction_error());
+  json["frontier"] = sweep.frontier;
+  json["considered"] = sweep.considered;
   return json;
 }
 

@@ -1,5 +1,6 @@
 #include "api/costs.h"
 #include "api/model_impl.h"
+#include "api/prepare.h"
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "base/threads.h"
@@ -17,7 +18,7 @@ struct Trainer::Impl {
 
 namespace {
 
-MemorySummary summarize(const Fit& found) {
+MemorySummary summarize(const Fit& found, const std::string& precision) {
   const Plan& plan = found.plan;
   const PeakMoment peak = peak_moment(plan);
   const auto bytes = [&](MemoryClass c) { return peak.by_class[static_cast<std::size_t>(c)].count(); };
@@ -27,6 +28,7 @@ MemorySummary summarize(const Fit& found) {
           .microbatch = plan.program.microbatch,
           .compress_bits = found.point.compress_bits,
           .checkpoint = to_string(found.point.checkpoint),
+          .precision = precision,
           .by_class = {.model = bytes(MemoryClass::model),
                        .gradient = bytes(MemoryClass::gradient),
                        .optimizer = bytes(MemoryClass::optimizer),
@@ -53,33 +55,45 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
   Backend backend = backends::cpu_backend(thread_count(options.threads));
   const Costs costs = find_costs(options.costs == "machine" ? std::nullopt : std::optional(options.costs), backend);
-  FitRequest request{.model =
-                         [&](std::int64_t microbatch) {
-                           return model.impl().graph({.batch = microbatch, .statistics_group = options.statistics_group});
-                         },
+  const auto graph_of = [&](DType dtype) {
+    return [&, dtype](std::int64_t microbatch) {
+      return model.impl().graph({.batch = microbatch, .dtype = dtype, .statistics_group = options.statistics_group});
+    };
+  };
+  const auto rounding = options.rounding.empty() ? std::nullopt : std::optional(options.rounding);
+  const auto sgd = [&](std::string_view precision) {
+    SgdOptions of_precision = sgd_for(precision, rounding);
+    of_precision.momentum = options.momentum;
+    of_precision.weight_decay = options.weight_decay;
+    of_precision.nesterov = options.nesterov;
+    of_precision.momentum_bits = options.momentum_bits;
+    of_precision.clip_norm = options.clip_norm;
+    return of_precision;
+  };
+  const std::string narrow(narrower_precision("cpu"));
+  FitRequest request{.model = graph_of(stored_as(options.precision, "cpu")),
                      .options = {.batch = options.batch,
-                                 .sgd = {.momentum = options.momentum,
-                                         .weight_decay = options.weight_decay,
-                                         .nesterov = options.nesterov,
-                                         .momentum_bits = options.momentum_bits,
-                                         .clip_norm = options.clip_norm},
+                                 .sgd = sgd(options.precision),
                                  .compress_bits = options.compress_bits,
                                  .costs = costs.table(),
                                  .red_zone = options.checking ? Bytes(128) : Bytes(0)},
                      .min_microbatch = options.min_microbatch,
                      .statistics_group = options.statistics_group,
                      .allowed = parse_allowance(options.allow)};
+  if (options.precision == "fp32") request.narrower = {.model = graph_of(stored_as(narrow, "cpu")), .sgd = sgd(narrow)};
   if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;
   Fit found = fit(request, backend);
-  const MemorySummary memory = summarize(found);
+  const std::string precision = found.point.narrowed ? narrow : options.precision;
+  const MemorySummary memory = summarize(found, precision);
   const double predicted = step_seconds(request.options.costs, found.plan.program);
   impl_ = std::make_unique<Impl>(Impl{.session = train::Session(std::move(found.plan), std::move(backend), options.seed),
                                       .memory = memory,
                                       .predicted_step_seconds = predicted});
   impl_->session.set_learning_rate(options.learning_rate);
   if (options.clip_norm > 0) impl_->session.set_clip_norm(options.clip_norm);
+  set_loss_scale(impl_->session, precision);
 }
 
 Trainer::~Trainer() = default;

@@ -12,6 +12,7 @@
 #include "ops/ops.h"
 #include "ops/quantised_momentum.h"
 #include "ops/sgd.h"
+#include "ops/sparse.h"
 
 namespace snug {
 
@@ -43,7 +44,9 @@ class Lowering {
     Section update = build_update();  // adds the optimizer's states, which `init` clears
     Section init = build_init();
     Section eval = build_eval();
-    program_.sections = {std::move(init), std::move(micro), std::move(update), std::move(eval)};
+    program_.sections = {std::move(init), std::move(micro), std::move(update)};
+    if (graph_.sparse.threshold.valid()) program_.sections.push_back(build_rewire());
+    program_.sections.push_back(std::move(eval));
     verify(program_, "after differentiation");
     return std::move(program_);
   }
@@ -166,8 +169,10 @@ class Lowering {
     }
     if (!sum.valid()) return sum;
     const StateId norm = add_state("gradient_norm", ops::gradient_norm_type(), Role::scalar);
+    Attributes attributes;
+    if (options_.sgd.finds_overflow) attributes.set("finds_overflow", std::int64_t{1});
     return builder
-        .emit(ops::clip_factor, {sum, builder.read(graph_.scalars)}, {},
+        .emit(ops::clip_factor, {sum, builder.read(graph_.scalars)}, attributes,
               {.layer = "gradient_norm", .role = Role::scalar, .phase = Phase::update, .writes = {norm}})
         .front();
   }
@@ -193,7 +198,7 @@ class Lowering {
     const SgdOptions& sgd = options_.sgd;
     const Attributes attributes{
         {"momentum", sgd.momentum}, {"weight_decay", sgd.weight_decay}, {"nesterov", std::int64_t{sgd.nesterov ? 1 : 0}}};
-    const ValueId norm = sgd.clip_norm > 0 ? measure_gradients(builder) : ValueId::none();
+    const ValueId norm = sgd.clip_norm > 0 || sgd.finds_overflow ? measure_gradients(builder) : ValueId::none();
     for (std::size_t i = 0; i < graph_.states.size(); ++i) {
       const auto found = accumulators_.find(StateId(i));
       if (found == accumulators_.end()) continue;
@@ -211,7 +216,12 @@ class Lowering {
       }
       for (std::size_t k = 2; k < writes.size(); ++k) inputs.push_back(builder.read(writes[k]));
       if (norm.valid()) inputs.push_back(norm);
-      builder.emit(quantised ? ops::sgd_quantised : ops::sgd, std::move(inputs), attributes,
+      Attributes own = attributes;
+      if (sgd.stochastic_rounding && bits_per_element(program_.states[i].type.dtype) == 16) {
+        own.set("stochastic", std::int64_t{1});
+        own.set("key", static_cast<std::int64_t>(i));
+      }
+      builder.emit(quantised ? ops::sgd_quantised : ops::sgd, std::move(inputs), own,
                    {.layer = name, .role = Role::parameter, .phase = Phase::update, .writes = writes});
     }
     return update;
@@ -220,6 +230,7 @@ class Lowering {
   Section build_init() {
     Section init{.kind = SectionKind::init, .values = {}, .nodes = {}};
     SectionBuilder builder(program_.states, init);
+    if (!graph_.sparse.tensors.empty()) init_sparse(builder);
     for (std::size_t i = 0; i < program_.states.size(); ++i) {
       const bool of_model = i < graph_.states.size();
       const State& state = program_.states[i];
@@ -228,7 +239,7 @@ class Lowering {
       const Initializer zero{.kind = Initializer::Kind::constant, .amount = 0};
       const Initializer initializer = of_model && StateId(i) != graph_.metrics ? graph_.initializers[i] : zero;
       const EmitOptions emit{.layer = state.name, .role = state.role, .phase = Phase::init, .writes = {StateId(i)}};
-      const auto key = static_cast<std::int64_t>(i);
+      const std::int64_t key = initializer.key < 0 ? static_cast<std::int64_t>(i) : initializer.key;
       switch (initializer.kind) {
         case Initializer::Kind::none:
           break;
@@ -246,6 +257,64 @@ class Lowering {
       }
     }
     return init;
+  }
+
+  Attributes sparse_grid() const {
+    std::vector<std::int64_t> rows;
+    std::vector<std::int64_t> columns;
+    for (const SparseTensor& tensor : graph_.sparse.tensors) {
+      rows.push_back(tensor.shape[0]);
+      columns.push_back(tensor.shape.elements() / tensor.shape[0]);
+    }
+    return {{"tensor_rows", rows}, {"tensor_columns", columns}, {"bits", std::int64_t{graph_.sparse.bits}}};
+  }
+
+  // A pattern, then each tensor's values at the places it gave.
+  void init_sparse(SectionBuilder& builder) const {
+    const SparseStore& sparse = graph_.sparse;
+    Attributes attributes = sparse_grid();
+    std::vector<std::int64_t> nonzeros;
+    for (const SparseTensor& tensor : sparse.tensors) nonzeros.push_back(tensor.nonzeros);
+    attributes.set("tensor_nonzeros", nonzeros);
+    builder.emit(ops::init_sparse_pattern,
+                 {builder.read(sparse.columns), builder.read(sparse.rows), builder.read(graph_.scalars)}, attributes,
+                 {.layer = "sparse", .role = Role::statistic, .phase = Phase::init, .writes = {sparse.columns, sparse.rows}});
+    for (const SparseTensor& tensor : sparse.tensors) {
+      SNUG_CHECK(tensor.initializer.kind == Initializer::Kind::normal || tensor.initializer.kind == Initializer::Kind::uniform,
+                 "the weight '{}' begins with no random values", tensor.name);
+      const std::int64_t uniform = tensor.initializer.kind == Initializer::Kind::uniform ? 1 : 0;
+      Attributes values{{"spread", tensor.initializer.amount}, {"uniform", uniform}, {"key", tensor.key}};
+      ops::set_slot(values, {.first_row = tensor.first_row, .shape = tensor.shape, .bits = sparse.bits});
+      builder.emit(
+          ops::init_sparse,
+          {builder.read(sparse.weight), builder.read(sparse.columns), builder.read(sparse.rows), builder.read(graph_.scalars)},
+          values, {.layer = tensor.name, .role = Role::parameter, .phase = Phase::init, .writes = {sparse.weight}});
+    }
+  }
+
+  Section build_rewire() {
+    const SparseStore& sparse = graph_.sparse;
+    Section section{.kind = SectionKind::rewire, .values = {}, .nodes = {}};
+    SectionBuilder builder(program_.states, section);
+    Attributes attributes = sparse_grid();
+    attributes.set("target", sparse.target);
+    attributes.set("per_tensor", std::int64_t{sparse.method == SparseStore::Method::set ? 1 : 0});
+    std::vector<StateId> writes{sparse.weight, sparse.columns, sparse.rows, sparse.threshold, sparse.pruned};
+    std::vector<ValueId> inputs{builder.read(sparse.weight), builder.read(sparse.columns), builder.read(sparse.rows),
+                                builder.read(sparse.threshold), builder.read(graph_.scalars)};
+    const std::string momentum_name = program_.state(sparse.weight).name + ".momentum";
+    if (const StateId momentum = program_.find_state(momentum_name); momentum.valid()) {
+      writes.push_back(momentum);
+      inputs.push_back(builder.read(momentum));
+    }
+    builder.emit(ops::rewire, std::move(inputs), std::move(attributes),
+                 {.layer = "sparse", .role = Role::parameter, .phase = Phase::update, .writes = std::move(writes)});
+    // Of a momentum in codes it is enough to clear the scales.
+    if (const StateId scales = program_.find_state(momentum_name + ".scales"); scales.valid()) {
+      builder.emit(ops::fill, {builder.read(scales)}, {{"value", 0.0}},
+                   {.layer = "sparse", .role = Role::optimizer, .phase = Phase::update, .writes = {scales}});
+    }
+    return section;
   }
 
   Section build_eval() const {

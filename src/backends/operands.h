@@ -20,7 +20,7 @@ enum class Element : std::uint8_t { real, statistic, scalars, labels, image_byte
 // The operands of a kernel in order; those not listed are real.
 struct Elements {
   std::array<Element, 10> inputs{};
-  std::array<Element, 3> outputs{};
+  std::array<Element, 6> outputs{};
 
   Element input(std::size_t i) const { return i < inputs.size() ? inputs[i] : Element::real; }
   Element output(std::size_t i) const { return i < outputs.size() ? outputs[i] : Element::real; }

@@ -1,5 +1,5 @@
-// IEEE half precision on the host, as bits: 1 sign, 5 exponent, 10 fraction. For moving states in and out; kernels have their
-// own.
+// Numbers of 16 bits on the host, as bits: IEEE half precision (1 sign, 5 exponent, 10 fraction) and bfloat16 (1, 8, 7: the upper
+// half of a float). For moving states in and out, and single numbers; kernels have their own.
 #pragma once
 
 #include <bit>
@@ -36,5 +36,27 @@ inline float float_from_half(std::uint16_t bits) {
   }
   return (bits & 0x8000U) != 0 ? -magnitude : magnitude;
 }
+
+// The nearest bfloat16, ties to even.
+inline std::uint16_t bfloat_from_float(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
+}
+
+inline std::uint16_t bfloat_from_double(double value) {
+  // A float on the way would round twice. Rounded to odd instead, it keeps whether anything was cut off, and the second
+  // rounding comes out right: a float has more than two bits beyond a bfloat16.
+  const auto nearest = static_cast<float>(value);
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  const auto back = static_cast<double>(nearest);
+  if (back != value && !std::isnan(value) && (bits & 1U) == 0) {
+    const bool away = std::fabs(back) < std::fabs(value);
+    bits = away ? bits + 1 : bits - 1;
+  }
+  return bfloat_from_float(std::bit_cast<float>(bits));
+}
+
+inline float float_from_bfloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
 
 }  // namespace snug

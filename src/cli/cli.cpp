@@ -28,13 +28,14 @@ struct Command {
   void (*run)(const Flags&);
 };
 
-constexpr std::array<Command, 7> kCommands{
+constexpr std::array<Command, 8> kCommands{
     {{"train", "trains a model inside a budget of bytes", add_train_flags, run_train},
      {"plan", "what training a model would take, before anything runs", add_plan_flags, run_plan},
      {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile},
      {"sweep", "memory against throughput, measured budget by budget", add_sweep_flags, run_sweep},
      {"eval", "the accuracy of a run's weights", add_eval_flags, run_eval},
      {"export", "a run's weights as a safetensors file", add_export_flags, run_export},
+     {"report", "a run as one page: its memory, value by value, and its training", add_report_flags, run_report},
      {"data", "gets data sets and says what is in them", add_data_flags, run_data}}};
 
 std::string command_names() {
@@ -100,9 +101,12 @@ void execute(std::vector<std::string> arguments) {
     throw_user_error("{} needs a value", message.substr(0, message.find(':')));
   } catch (const CLI::ConversionError&) {
     throw UserError(
-        "--json, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone");  // values of
-                                                                                                                // other flags
-                                                                                                                // are text
+        "--json, --timeline, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone");  // values
+                                                                                                                            // of
+                                                                                                                            // other
+                                                                                                                            // flags
+                                                                                                                            // are
+                                                                                                                            // text
   } catch (const CLI::ParseError& error) {
     throw UserError(error.what());
   }

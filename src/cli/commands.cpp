@@ -1,9 +1,12 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <utility>
 
 #include "api/costs.h"
+#include "api/prepare.h"
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "base/threads.h"
@@ -15,7 +18,11 @@
 #include "report/frontier.h"
 #include "report/json.h"
 #include "report/kernels.h"
+#include "report/page.h"
 #include "report/text.h"
+#include "report/timeline.h"
+#include "report/torch_snapshot.h"
+#include "train/file_io.h"
 #include "train/plan_file.h"
 
 namespace snug::cli {
@@ -50,12 +57,12 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
       flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
   const std::int64_t group =
       flags.statistics_group ? parse_count("--statistics-group", *flags.statistics_group, 1, kMostExamples) : 0;
+  const double nonzero = flags.nonzero ? parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1) : 1.0;
   const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
   const std::optional<CheckpointStrategy> checkpoint =
       flags.checkpoint ? std::optional(parse_checkpoint_strategy(*flags.checkpoint)) : std::nullopt;
   const Allowance allowed = flags.allow ? parse_allowance(parse_list("--allow", *flags.allow)) : Allowance();
   const std::string precision = flags.precision.value_or("fp32");
-  require_value("--precision", precision, "fp32");
   const int threads = thread_count(asked_threads(flags));
   const frontend::ZooOptions options{
       .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
@@ -65,17 +72,31 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   Backend backend = backends::cpu_backend(threads);
   const std::optional<Bytes> workspace_limit =
       flags.workspace_limit ? std::optional(parse_size("--workspace-limit", *flags.workspace_limit)) : std::nullopt;
-  const auto model = [name = *flags.model, frozen = flags.frozen, options](std::int64_t size) {
+  const auto build = [name = *flags.model, frozen = flags.frozen, options](std::int64_t size, DType stored) {
     frontend::ZooOptions sized = options;
     sized.batch = size;
+    sized.dtype = stored;
     Graph graph = frontend::build_zoo_model(name, sized);
     frontend::freeze(graph, frozen);
     return graph;
   };
-  FitRequest request{.model = model,
+  const auto sgd = [&](std::string_view of, const std::optional<std::string>& rounding) {
+    SgdOptions sgd_options = sgd_for(of, rounding);
+    sgd_options.nesterov = parse_nesterov(flags).value_or(true);
+    sgd_options.momentum_bits = static_cast<int>(parse_momentum_bits(flags).value_or(32));
+    return sgd_options;
+  };
+  const DType dtype = stored_as(precision, "cpu");
+  std::optional<FitRequest::Narrower> narrower;
+  if (!flags.precision) {
+    const DType narrow = stored_as(narrower_precision("cpu"), "cpu");
+    narrower = {.model = [build, narrow](std::int64_t size) { return build(size, narrow); },
+                .sgd = sgd(narrower_precision("cpu"), std::nullopt)};
+  }
+  FitRequest request{.model = [build, dtype](std::int64_t size) { return build(size, dtype); },
                      .options = {.batch = batch,
-                                 .sgd = {.nesterov = parse_nesterov(flags).value_or(true),
-                                         .momentum_bits = static_cast<int>(parse_momentum_bits(flags).value_or(32))},
+                                 .sgd = sgd(precision, flags.rounding),
+                                 .sparse = {.nonzero = nonzero},
                                  .compress_bits = static_cast<int>(parse_compress(flags).value_or(0)),
                                  .passes = passes,
                                  .workspace_limit = workspace_limit},
@@ -84,12 +105,14 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
                      .checkpoint = checkpoint,
                      .min_microbatch = min_microbatch,
                      .statistics_group = group,
-                     .allowed = allowed};
+                     .allowed = allowed,
+                     .narrower = std::move(narrower)};
   if (flags.drop_gradients) request.options.passes.enabled.emplace_back("drop_gradients");
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
-  report::Settings settings{.precision = precision,
+  report::Settings settings{.precision = found.point.narrowed ? std::string(narrower_precision("cpu")) : precision,
+                            .nonzero = nonzero,
                             .checkpoint = to_string(found.point.checkpoint),
                             .statistics_group = group,
                             .budget = budget,
@@ -101,6 +124,17 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
 }
 
 void write_json(const nlohmann::ordered_json& json) { write_out(json.dump() + "\n"); }
+
+void refuse_beside_dump(const Flags& flags) {
+  const std::array<std::pair<bool, std::string_view>, 5> others{{{flags.json, "--json"},
+                                                                 {flags.kernels, "--kernels"},
+                                                                 {flags.explain, "--explain"},
+                                                                 {flags.html.has_value(), "--html"},
+                                                                 {flags.torch_snapshot.has_value(), "--torch-snapshot"}}};
+  for (const auto& [given, name] : others) {
+    if (given) throw_user_error("--dump-after prints the program and nothing else; leave out {}", name);
+  }
+}
 
 }  // namespace
 
@@ -120,11 +154,8 @@ Examples examples_of(const Flags& flags) {
 }
 
 void run_plan(const Flags& flags) {
-  if (flags.dump_after && (flags.json || flags.kernels || flags.explain)) {
-    throw_user_error("--dump-after prints the program and nothing else; leave out {}", flags.json      ? "--json"
-                                                                                       : flags.kernels ? "--kernels"
-                                                                                                       : "--explain");
-  }
+  if (flags.dump_after) refuse_beside_dump(flags);
+  if (flags.timeline && !flags.json) throw UserError("--timeline goes with --json; --html FILE draws the same");
   PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
   std::string program_text;
   if (flags.dump_after) {
@@ -134,31 +165,35 @@ void run_plan(const Flags& flags) {
   const auto [request, found, backend, settings] = make_plan(flags, passes);
   const Plan& plan = found.plan;
   if (flags.save) train::write_plan_file(*flags.save, plan);
+  if (flags.torch_snapshot) train::write_text_file(*flags.torch_snapshot, report::torch_snapshot(plan));
   if (flags.dump_after) return write_out(program_text);
 
-  const Frontier frontier = flags.explain ? find_frontier(request, backend) : Frontier();
-  const std::vector<MethodStep> steps = flags.explain ? explain(request, found.point, backend) : std::vector<MethodStep>();
+  const bool explains = flags.explain || flags.timeline || flags.html;
+  const Frontier frontier = explains ? find_frontier(request, backend) : Frontier();
+  const std::vector<MethodStep> steps = explains ? explain(request, found.point, backend) : std::vector<MethodStep>();
   Backend limited = backend;  // as it was asked
   limited.workspace_limit = found.point.workspace_limit ? found.point.workspace_limit : request.options.workspace_limit;
   const std::vector<report::KernelUse> kernels =
       flags.kernels ? report::kernels_of(plan.program, limited) : std::vector<report::KernelUse>{};
-  if (flags.json) {
+  if (flags.json || flags.html) {
     nlohmann::ordered_json json = report::plan_json(plan, settings);
-    if (flags.explain) json["frontier"] = report::frontier_json(frontier);
-    if (flags.explain) json["methods"] = report::methods_json(steps);
+    if (explains) report::put_explanation(json, frontier, steps);
     if (flags.kernels) json["kernels"] = report::kernels_json(kernels);
-    return write_json(json);
+    nlohmann::ordered_json drawn = json;
+    if (flags.timeline || flags.html) drawn["timeline"] = report::timeline_json(plan);
+    if (flags.html) train::write_text_file(*flags.html, report::page(drawn));
+    if (flags.json) return write_json(flags.timeline ? drawn : json);
   }
   std::string text = report::plan_text(plan, settings);
   if (flags.explain) text += "\n" + report::explanation_text(frontier, found.point, steps);
   if (flags.kernels) text += "\n" + report::kernels_text(kernels);
+  if (flags.html) text += fmt::format("\n{}: the memory report; open it in a browser\n", *flags.html);
   write_out(text);
 }
 
 void run_profile(const Flags& flags) {
   if (flags.accounting == "paper") return run_paper_profile(flags);
   if (flags.accounting != "real") throw_user_error("--accounting takes real or paper, not '{}'", flags.accounting);
-  if (flags.nonzero) throw_user_error("--nonzero goes with --accounting paper; weights are trained dense so far");
   const auto [request, found, backend, settings] =
       make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
   if (flags.json) return write_json(report::profile_json(found.plan, settings));

@@ -29,7 +29,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--allow", flags.allow, "LIST",
       "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
-      "of parts of the batch), compressed (activations wait for backward in 4 bits an element) (default: the first three)");
+      "of parts of the batch) (default: these three), precision (16 bits), compressed (activations wait for backward in 4 bits)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--statistics-group", flags.statistics_group, "N",
       "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");
@@ -45,7 +45,11 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   app.add_flag("--drop-gradients", flags.drop_gradients,
                "add gradients to the momentum at once, so that they are not kept; with --nesterov no");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
-  add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32; fp16 on a GPU");
+  add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
+  add(app, "--nonzero", flags.nonzero, "SHARE",
+      "share of the convolutions' weights, all but the first, that is stored and trained, as in 0.3 (default: 1)");
+  add(app, "--rounding", flags.rounding, "HOW",
+      "of updates of 16 bits: nearest, or stochastic, so that small ones survive (default: stochastic in bf16)");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");
   add_each(app, "--freeze", flags.frozen, "PREFIX", "parameters so named are not trained; may be repeated");
@@ -87,6 +91,9 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
   app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
   add(app, "--save", flags.save, "FILE", "keep the plan, for 'snug train --plan FILE'");
   add_json_flag(app, flags);
+  app.add_flag("--timeline", flags.timeline, "with --json: also every node, and where and how long every value lives");
+  add(app, "--html", flags.html, "FILE", "also write the memory report: one page with every value, for a browser");
+  add(app, "--torch-snapshot", flags.torch_snapshot, "FILE", "also write a memory snapshot for PyTorch's viewer (memory_viz)");
   add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
   add_compiler_flags(app, flags);
 }
@@ -96,7 +103,6 @@ void add_profile_flags(CLI::App& app, Flags& flags) {
   add_program_flags(app, flags, "");
   add_budget_flag(app, flags);
   add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real (a plan), or paper (the report's)");
-  add(app, "--nonzero", flags.nonzero, "SHARE", "with --accounting paper: weights stored, as in 0.3 (default: 1)");
   add_json_flag(app, flags);
   add_compiler_flags(app, flags);
 }
@@ -142,6 +148,7 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
   add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
   add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
   add_json_flag(app, flags);
+  add(app, "--html", flags.html, "FILE", "also write a page that draws it, for a browser");
 }
 
 void add_eval_flags(CLI::App& app, Flags& flags) {
@@ -156,6 +163,13 @@ void add_export_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
   add(app, "--to", flags.to, "FILE", "where the weights go, a safetensors file with PyTorch's names");
   add_json_flag(app, flags);
+}
+
+void add_report_flags(CLI::App& app, Flags& flags) {
+  add(app, "RUN", flags.folder, "", "the folder of a run, as 'snug train --out' made it; it may still be training");
+  add(app, "--html", flags.html, "FILE", "where the page goes (default: RUN/report.html)");
+  app.add_flag("--json", flags.json,
+               "print what the page is drawn from as one JSON object, and write no page unless --html is given");
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {
@@ -221,10 +235,6 @@ std::optional<std::int64_t> parse_momentum_bits(const Flags& flags) {
   if (*flags.momentum_bits != "8" && *flags.momentum_bits != "32")
     throw_user_error("--momentum-bits takes 8 or 32, not '{}'", *flags.momentum_bits);
   return *flags.momentum_bits == "8" ? 8 : 32;
-}
-
-void require_value(std::string_view flag, std::string_view value, std::string_view possible) {
-  if (value != possible) throw_user_error("{} '{}' is not possible; so far there is only '{}'", flag, value, possible);
 }
 
 }  // namespace snug::cli

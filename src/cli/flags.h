@@ -43,6 +43,7 @@ struct Flags {
   std::optional<std::string> threads;
   std::optional<std::string> workspace_limit;
   std::optional<std::string> precision;
+  std::optional<std::string> rounding;
   std::optional<std::string> checkpoint;
   std::string accounting = "real";
   std::optional<std::string> nonzero;
@@ -78,6 +79,9 @@ struct Flags {
   bool json = false;
   bool kernels = false;
   bool explain = false;
+  bool timeline = false;
+  std::optional<std::string> html;
+  std::optional<std::string> torch_snapshot;
 };
 
 void add_plan_flags(CLI::App& app, Flags& flags);
@@ -86,6 +90,7 @@ void add_train_flags(CLI::App& app, Flags& flags);
 void add_sweep_flags(CLI::App& app, Flags& flags);
 void add_eval_flags(CLI::App& app, Flags& flags);
 void add_export_flags(CLI::App& app, Flags& flags);
+void add_report_flags(CLI::App& app, Flags& flags);
 void add_data_flags(CLI::App& app, Flags& flags);
 
 // The whole number that a flag was given; UserError naming the flag when it is none or out of range.
@@ -103,9 +108,8 @@ std::optional<std::int64_t> parse_compress(const Flags& flags);
 std::optional<bool> parse_nesterov(const Flags& flags);
 // --momentum-bits: 8 or 32; nothing when it was not given.
 std::optional<std::int64_t> parse_momentum_bits(const Flags& flags);
-// UserError unless `value` is the one that is possible so far.
-void require_value(std::string_view flag, std::string_view value, std::string_view possible);
 
+inline constexpr double kLeastNonzero = 0.0001;
 inline constexpr std::int64_t kMostExamples = 1'000'000'000;
 
 }  // namespace snug::cli

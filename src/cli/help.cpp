@@ -25,7 +25,7 @@ struct CommandHelp {
   bool shows_models;
 };
 
-constexpr std::array<CommandHelp, 7> kHelp{
+constexpr std::array<CommandHelp, 8> kHelp{
     {{"train",
       "MODEL|recipe.toml [flags]",
       {"snug train small-cnn --budget 2MB --epochs 12",
@@ -34,7 +34,7 @@ constexpr std::array<CommandHelp, 7> kHelp{
       true},
      {"plan",
       "MODEL --batch N [flags]",
-      {"snug plan wrn-28-2 --batch 100", "snug plan wrn-28-2 --batch 100 --budget 24MB --explain",
+      {"snug plan wrn-28-2 --batch 100 --budget 24MB --explain", "snug plan wrn-28-2 --batch 100 --budget 24MB --html wrn.html",
        "snug plan resnet-50 --batch 64 --microbatch 8 --kernels"},
       true},
      {"profile",
@@ -55,6 +55,11 @@ constexpr std::array<CommandHelp, 7> kHelp{
       "RUN --to FILE [flags]",
       {"snug export runs/wrn-28-2 --to weights.safetensors", "snug export runs/wrn-28-2 --best --to best.safetensors",
        "snug train resnet-50 --data photos --init weights.safetensors"},
+      false},
+     {"report",
+      "RUN [flags]",
+      {"snug report runs/wrn-28-2", "snug report runs/wrn-28-2 --html wrn.html",
+       "snug plan wrn-28-2 --batch 100 --html wrn.html"},
       false},
      {"data",
       "get|info DATA [flags]",

@@ -60,7 +60,7 @@ void run_paper_profile(const Flags& flags) {
   const std::string precision = flags.precision.value_or("fp32");
   const paper::Strategy strategy = paper::parse_strategy(flags.checkpoint.value_or("none"));
   const paper::Options options{.value_bytes = value_bytes(precision),
-                               .nonzero = flags.nonzero ? parse_number("--nonzero", *flags.nonzero, 0.0001, 1) : 1.0};
+                               .nonzero = flags.nonzero ? parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1) : 1.0};
   const auto model = [&](std::int64_t batch) {
     Graph graph = frontend::build_zoo_model(
         *flags.model, {.batch = batch,

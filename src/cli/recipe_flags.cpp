@@ -89,12 +89,16 @@ train::Recipe recipe_of(const Flags& flags) {
     recipe.seed = static_cast<std::uint64_t>(parse_count("--seed", *flags.seed, 0, std::numeric_limits<std::int64_t>::max()));
   }
   if (flags.precision) recipe.precision = *flags.precision;
+  if (flags.nonzero) recipe.sparse.nonzero = parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1);
+  if (flags.rounding) recipe.rounding = *flags.rounding;
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
   if (const auto bits = parse_compress(flags)) recipe.compress = bits;
   if (flags.device) recipe.device = *flags.device;
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
   if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
   if (flags.allow) recipe.allow = parse_list("--allow", *flags.allow);
+  // A precision that is given is obeyed.
+  if (flags.precision && recipe.allow.size() > 1) std::erase(recipe.allow, "precision");
   if (!flags.frozen.empty()) recipe.freeze = flags.frozen;
   if (flags.init) recipe.init = *flags.init;
   if (flags.augment) {
@@ -125,6 +129,8 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--device", &flags.device},
       {"--threads", &flags.threads},
       {"--precision", &flags.precision},
+      {"--nonzero", &flags.nonzero},
+      {"--rounding", &flags.rounding},
       {"--checkpoint", &flags.checkpoint},
       {"--compress", &flags.compress},
       {"--momentum-bits", &flags.momentum_bits},

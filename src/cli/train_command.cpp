@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/costs.h"
+#include "api/explain_run.h"
 #include "api/prepare.h"
 #include "base/error.h"
 #include "base/process_memory.h"
@@ -52,12 +53,6 @@ std::filesystem::path free_folder(const std::string& model) {
 }
 
 void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
-
-// The settings that are data, not part of the plan.
-void configure(train::Session& session, const train::Recipe& recipe) {
-  session.set_loss_scale(initial_loss_scale(recipe));
-  if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
-}
 
 // Read only: a run that is to stay inside its budget does not measure.
 Costs costs_of(const Flags& flags, const Backend& backend) {
@@ -201,20 +196,11 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
   return out + "\n";
 }
 
-// A plan from a file does not say by which strategy it was made.
-std::string checkpoint_of(const Run& run) {
-  if (run.recipe.checkpoint) return *run.recipe.checkpoint;
-  const Section* micro = run.session->plan().program.find_section(SectionKind::micro);
-  const bool recomputes = micro != nullptr && std::any_of(micro->nodes.begin(), micro->nodes.end(), [](const Node& node) {
-                            return node.phase == Phase::recompute && node.op != &ops::unpack && !node.op->is_view;
-                          });
-  return recomputes ? "as planned" : "none";
-}
-
 nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& result, double seconds) {
   const Plan& plan = run.session->plan();
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = run.recipe.precision,
-                                                         .checkpoint = checkpoint_of(run),
+                                                         .nonzero = run.recipe.sparse.nonzero.value_or(1),
+                                                         .checkpoint = checkpoint_of(run.recipe, plan),
                                                          .statistics_group = run.recipe.statistics_group.value_or(0),
                                                          .budget = run.recipe.budget_bytes,
                                                          .backend = run.recipe.device,
@@ -234,6 +220,10 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   json["process_overhead_bytes"] = memory.peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
   json["peak_mapped_bytes"] = memory.peak_mapped.count();
   json["train_loss"] = result.train_loss;
+  if (result.loss_scale) {
+    json["loss_scale"] = result.loss_scale->scale;
+    json["skipped_steps"] = result.loss_scale->skipped_steps;
+  }
   if (result.last_evaluation) {
     json["test_loss"] = result.last_evaluation->loss;
     json["test_accuracy"] = result.last_evaluation->accuracy;

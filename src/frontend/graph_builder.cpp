@@ -31,8 +31,8 @@ GraphBuilder::GraphBuilder(std::string name, std::int64_t batch, DType dtype, st
     : dtype_(dtype), statistics_group_(statistics_group), builder_(graph_.states, graph_.forward) {
   check_name(name);
   if (batch < 1) throw_user_error("a batch of {} examples is not possible; use at least 1", batch);
-  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::f16)
-    throw_user_error("models are built in f16, f32 or f64, not {}", name_of(dtype));
+  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::f16 && dtype != DType::bf16)
+    throw_user_error("models are built in bf16, f16, f32 or f64, not {}", name_of(dtype));
   graph_.name = std::move(name);
   graph_.batch = batch;
   graph_.scalars = add_state("scalars", ops::scalars_type(), Role::scalar, false, {});
@@ -75,6 +75,7 @@ ValueId GraphBuilder::images(const ImageOptions& options) {
                         {"padding", options.crop_padding},
                         {"bits", std::int64_t{bits_per_element(dtype_)}},
                         {"augment", std::int64_t{0}}};
+  if (dtype_ == DType::bf16) attributes.set("bfloat", std::int64_t{1});
   const std::vector<ValueId> inputs{read(staging), read(graph_.scalars)};
   const ValueId plain = emit("plain_input", ops::image_input, inputs, attributes).front();
   if (!options.augment) return plain;

@@ -14,8 +14,8 @@ namespace snug::frontend {
 
 class GraphBuilder {
  public:
-  // `dtype` (f16, f32 or f64) is what activations, parameters, gradients and momentum are stored in; with f16 the parameters and
-  // statistics of normalisation stay f32.
+  // `dtype` (bf16, f16, f32 or f64) is what activations, parameters, gradients and momentum are stored in; with 16 bits the
+  // parameters and statistics of normalisation stay f32.
   // `statistics_group`: examples whose batch-norm statistics are taken together where a layer does not say so itself; 0: all of
   // the microbatch. With groups of b a microbatch does what microbatches of b would.
   GraphBuilder(std::string name, std::int64_t batch, DType dtype = DType::f32, std::int64_t statistics_group = 0);

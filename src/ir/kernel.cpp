@@ -1,7 +1,5 @@
 #include "ir/kernel.h"
 
-#include <type_traits>
-
 #include <fmt/format.h>
 
 namespace snug {
@@ -15,65 +13,15 @@ KernelQuery Backend::query(const Node& node, const NodeTypes& types) const {
           .device = device.get()};
 }
 
-namespace {
-
-template <typename T>
-void append_raw(std::string& key, const T& value) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-// With their lengths, so that no two lists read alike.
-template <typename T>
-void append_list(std::string& key, std::span<const T> list) {
-  append_raw(key, list.size());
-  for (const T& item : list) append_raw(key, item);
-}
-
-void append_type(std::string& key, const Type& type) {
-  append_raw(key, type.dtype);
-  append_list(key, type.shape.dims());
-  append_raw(key, type.layout.kind);
-  append_list(key, std::span<const char>(type.layout.opaque_name));
-  append_raw(key, type.layout.opaque_bytes.count());
-  append_raw(key, type.storage.kind);
-  append_raw(key, type.storage.nonzeros);
-}
-
-void append_attribute(std::string& key, const Attribute& attribute) {
-  append_raw(key, attribute.index());
-  std::visit(
-      [&](const auto& value) {
-        if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>)
-          append_raw(key, value);
-        else
-          append_list(key, std::span(value));
-      },
-      attribute);
-}
-
-// Not text: written and read only here, and formatting numbers would cost more than some kernels take to answer.
-std::string key_of(const KernelQuery& query) {
-  std::string key;
-  append_list(key, std::span<const char>(query.op.name));
-  for (const auto& [name, value] : query.attributes.entries()) {
-    append_list(key, std::span<const char>(name));
-    append_attribute(key, value);
-  }
-  for (const auto& types : {query.inputs, query.outputs}) {
-    append_raw(key, types.size());
-    for (const Type& type : types) append_type(key, type);
-  }
-  return key;
-}
-
-}  // namespace
-
-KernelAnswers::Entry& KernelAnswers::about(const KernelQuery& query) { return entries_[key_of(query)]; }
-
 const KernelDef* Backend::choose(const KernelQuery& query, Accept& accept, std::vector<std::string>* refusals) const {
-  KernelAnswers::Entry fresh;
-  KernelAnswers::Entry& known = answers ? answers->about(query) : fresh;
+  const auto choose = [&](KernelAnswers::Entry& known) { return choose_from(known, query, accept, refusals); };
+  if (answers) return answers->look_up(query, choose);
+  KernelAnswers::Entry nothing;
+  return choose(nothing);
+}
+
+const KernelDef* Backend::choose_from(KernelAnswers::Entry& known, const KernelQuery& query, Accept& accept,
+                                      std::vector<std::string>* refusals) const {
   const auto ask_one_more = [&] {
     while (known.looked_at < kernels.size()) {
       const KernelDef* kernel = kernels[known.looked_at++];

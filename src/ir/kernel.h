@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "ir/device.h"
+#include "ir/node_key.h"
 #include "ir/op.h"
 
 namespace snug {
@@ -74,9 +76,17 @@ class KernelAnswers {
     std::vector<Answer> answers;
     std::size_t looked_at = 0;
   };
-  Entry& about(const KernelQuery& query);
+
+  // Calls `use` with what is known about the node; one thread at a time.
+  template <typename Use>
+  auto look_up(const KernelQuery& query, const Use& use) {
+    const std::string key = node_key(query.op, query.attributes, query.inputs, query.outputs);
+    const std::scoped_lock lock(mutex_);
+    return use(entries_[key]);
+  }
 
  private:
+  std::mutex mutex_;
   std::unordered_map<std::string, Entry> entries_;
 };
 
@@ -90,7 +100,7 @@ struct Backend {
   // What times measured with it depend on: the processor and the libraries, with their versions. Empty: never measured.
   std::string machine = {};
 
-  // Only for one search on one thread; `choose` looks there before it asks.
+  // Only for one search; `choose` looks there before it asks.
   std::shared_ptr<KernelAnswers> answers = nullptr;
 
   // The layout in which this backend wants the weight (input 1) of a node, or nothing when any plain one will do.
@@ -103,6 +113,10 @@ struct Backend {
   // The first kernel that accepts; nullptr when none does. `refusals` gathers "kernel: reason" of those asked before.
   const KernelDef* choose(const KernelQuery& query, Accept& accept, std::vector<std::string>* refusals = nullptr) const;
   const KernelDef* find(std::string_view kernel_name) const;
+
+ private:
+  const KernelDef* choose_from(KernelAnswers::Entry& known, const KernelQuery& query, Accept& accept,
+                               std::vector<std::string>* refusals) const;
 };
 
 }  // namespace snug

@@ -4,11 +4,13 @@
 
 // Clipping by the length of all gradients together, as torch.nn.utils.clip_grad_norm_ does it:
 //   sum_of_squares(g, sum f64[1]?) -> sum + the squares of g's elements, in double: f64[1]      one node a gradient, in a chain
-//   clip_factor(sum f64[1], scalars) -> gradient_norm f64[2]
+//   clip_factor(sum f64[1], scalars) {finds_overflow: 1?} -> gradient_norm f64[2]
 //     norm = sqrt(sum) / loss_scale;  factor = min(1, clip_norm / (norm + 1e-6)), NaN where the norm is not finite
 //   finite_factor(metrics) -> gradient_norm f64[2]: nothing measured, the factor 1, or NaN where the loss is not finite. An sgd
 //   node
 //     that reads it skips by itself; the host need not have seen the loss.
+// The norm is finite exactly when every gradient is, so a loss scale that follows the gradients looks at it too (finds_overflow=1
+// says so; the norm to clip to is then infinite unless the program also clips).
 // A gradient's elements count in any fixed order; those that only pad a library's layout are zero and add nothing.
 
 namespace snug::ops {

@@ -2,9 +2,10 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// image_input(images u8 [N,C,H,W], scalars) {mean, std: [C], in units of 0..255; augment; padding; bits: 16|32|64} -> normalised
-// images. With augment=1 each image is flipped with probability 1/2 and cropped after zero padding (zero after normalisation),
-// keyed by (seed, step, example): the same on every device and however the batch is split, and recomputable from the bytes.
+// image_input(images u8 [N,C,H,W], scalars) {mean, std: [C], in units of 0..255; augment; padding; bits: 16|32|64; bfloat: 1?} ->
+// normalised images, of 16 bits halves or, with bfloat=1, bfloats. With augment=1 each image is flipped with probability 1/2 and
+// cropped after zero padding (zero after normalisation), keyed by (seed, step, example): the same on every device and however the
+// batch is split, and recomputable from the bytes.
 
 namespace snug::ops {
 
@@ -30,7 +31,10 @@ std::vector<Type> infer(const OpCall& call) {
     throw_user_error("padding {} is larger than the image", padding);
   const std::int64_t bits = call.attributes.integer("bits");
   if (bits != 16 && bits != 32 && bits != 64) throw_user_error("{} bits a value is not possible; use 16, 32 or 64", bits);
-  const DType dtype = bits == 64 ? DType::f64 : bits == 32 ? DType::f32 : DType::f16;
+  const DType dtype = bits == 64                                     ? DType::f64
+                      : bits == 32                                   ? DType::f32
+                      : call.attributes.integer_or("bfloat", 0) != 0 ? DType::bf16
+                                                                     : DType::f16;
   return {{.dtype = dtype, .shape = images.shape, .layout = images.layout}};
 }
 

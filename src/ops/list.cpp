@@ -55,7 +55,13 @@ constexpr std::array kAll{&conv2d,
                           &finite_factor,
                           &fill,
                           &init_normal,
-                          &init_uniform};
+                          &init_uniform,
+                          &sparse_conv2d,
+                          &sparse_conv2d_grad_input,
+                          &sparse_conv2d_grad_weight,
+                          &init_sparse_pattern,
+                          &init_sparse,
+                          &rewire};
 
 }  // namespace
 

@@ -1,11 +1,14 @@
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/sgd.h"
 
 // Heavy-ball momentum that gradients are added to directly, so that they need no sum of their own (passes/drop_gradients.h):
-//   momentum_decay(m, w, scalars) {momentum, weight_decay} -> momentum m + weight_decay w in the first microbatch of a step, m in
+//   momentum_decay(m, w, scalars) {momentum, weight_decay, stochastic: 1?, key?} -> momentum m + weight_decay w in the first
+//   microbatch of a step, m in
 //     the others
-//   momentum_step(w, scalars, m) -> w - learning_rate m, w when skip_update is set
+//   momentum_step(w, scalars, m) {stochastic: 1?, key?} -> w - learning_rate m, w when skip_update is set
+// Numbers of 16 bits are rounded as sgd rounds them.
 
 namespace snug::ops {
 
@@ -13,6 +16,7 @@ namespace {
 
 std::vector<Type> infer_decay(const OpCall& call) {
   require_inputs(call, 3);
+  require_rounding_key(call.attributes);
   require_same_shape(call.inputs[0], call.inputs[1], "the momentum and the weight");
   require_scalars(call.inputs[2]);
   const double momentum = call.attributes.real("momentum");
@@ -24,6 +28,7 @@ std::vector<Type> infer_decay(const OpCall& call) {
 
 std::vector<Type> infer_step(const OpCall& call) {
   require_inputs(call, 3);
+  require_rounding_key(call.attributes);
   require_scalars(call.inputs[1]);
   require_same_shape(call.inputs[0], call.inputs[2], "the weight and the momentum");
   return {call.inputs[0]};

@@ -71,6 +71,13 @@ extern const OpDef fill;
 extern const OpDef init_normal;
 extern const OpDef init_uniform;
 
+extern const OpDef sparse_conv2d;
+extern const OpDef sparse_conv2d_grad_input;
+extern const OpDef sparse_conv2d_grad_weight;
+extern const OpDef init_sparse_pattern;
+extern const OpDef init_sparse;
+extern const OpDef rewire;
+
 std::span<const OpDef* const> all();
 
 // The op of that name, or nullptr. The default OpLookup.

@@ -29,8 +29,7 @@ std::vector<Type> infer_pack(const OpCall& call) {
   require_scalars(call.inputs[1]);
   const std::int64_t bits = bits_of(call);
   const std::int64_t key = call.attributes.integer("key");
-  if (key < 0 || key >= static_cast<std::int64_t>(kMostPackKeys))
-    throw_user_error("key {} is not in [0, {})", key, kMostPackKeys);
+  if (key < 0 || key > kMostPackKey) throw_user_error("the key {} is not in 0 to {}", key, kMostPackKey);
   const Type& x = call.inputs[0];
   if (!is_real(x.dtype)) throw_user_error("{} holds no real numbers", to_string(x));
   if (x.shape.rank() == 0) throw_user_error("{} has no examples", to_string(x));

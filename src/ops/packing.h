@@ -69,7 +69,7 @@ SNUG_HOST_DEVICE constexpr std::uint64_t pack_first_block(std::uint64_t first_ex
   return (first_example * groups + static_cast<std::uint64_t>(group)) * (kPackGroup / 8);
 }
 SNUG_HOST_DEVICE constexpr std::uint64_t pack_counter_high(std::uint64_t key, std::uint64_t step) {
-  return counter_high(kPackPurposes + key, step);
+  return counter_high(kPackPurpose + key, step);
 }
 // 16 bits for element `i` of the group: eight elements share a block, two a word, the lower half first.
 SNUG_HOST_DEVICE constexpr std::uint32_t pack_random(const PhiloxBlock& block, std::int64_t i) {

@@ -13,11 +13,22 @@
 
 namespace snug::ops {
 
-// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these. From kPackPurposes on are the keys of pack nodes.
-inline constexpr std::uint64_t kPackPurposes = 0x800000;
-inline constexpr std::uint64_t kMostPackKeys = 0x400000;
+// Ranges of purposes, which share no number: keys of dropout nodes, of nodes that pack, of parameters whose update is rounded by
+// chance, then one each for the rest.
+inline constexpr std::uint64_t kDropoutPurpose = 0;
+inline constexpr std::int64_t kMostDropoutKey = 0x3FFFFF;
+inline constexpr std::uint64_t kPackPurpose = 0x400000;
+inline constexpr std::int64_t kMostPackKey = 0x3FFFFF;
+inline constexpr std::uint64_t kRoundingPurpose = 0x800000;
+inline constexpr std::int64_t kMostRoundingKey = 0x7FFFFB;
+inline constexpr std::uint64_t kRewirePurpose = 0xFFFFFC;
+inline constexpr std::uint64_t kPatternPurpose = 0xFFFFFD;
 inline constexpr std::uint64_t kInitPurpose = 0xFFFFFE;
 inline constexpr std::uint64_t kImagePurpose = 0xFFFFFF;
+static_assert(kDropoutPurpose + std::uint64_t{kMostDropoutKey} < kPackPurpose);
+static_assert(kPackPurpose + std::uint64_t{kMostPackKey} < kRoundingPurpose);
+static_assert(kRoundingPurpose + std::uint64_t{kMostRoundingKey} < kRewirePurpose);
+static_assert(kImagePurpose < std::uint64_t{1} << 24U, "a purpose has 24 bits above the 40 of a step");
 
 SNUG_HOST_DEVICE constexpr std::uint64_t counter_high(std::uint64_t purpose, std::uint64_t below_40_bits) {
   return below_40_bits | (purpose << 40U);
@@ -27,7 +38,7 @@ SNUG_HOST_DEVICE constexpr std::uint64_t counter_high(std::uint64_t purpose, std
 // block serves the four elements from 4 * block on; element e takes word e % 4 of block e / 4.
 SNUG_HOST_DEVICE constexpr PhiloxBlock dropout_block(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
                                                      std::uint64_t block) {
-  return philox(seed, block, counter_high(key, step));
+  return philox(seed, block, counter_high(kDropoutPurpose + key, step));
 }
 SNUG_HOST_DEVICE constexpr std::uint32_t dropout_word(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
                                                       std::uint64_t element) {
@@ -53,6 +64,24 @@ SNUG_HOST_DEVICE constexpr ImageAugmentation draw_image_augmentation(std::uint64
           .dx = static_cast<std::int64_t>(uniform_below(block.word[2], shifts))};
 }
 
+// An update that is rounded by chance: element e of the parameter, counted as it lies in memory, takes word e % 4 of block e / 4,
+// the lower half of it for the weight and the upper for the momentum.
+SNUG_HOST_DEVICE constexpr std::uint32_t rounding_word(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
+                                                       std::uint64_t element) {
+  return philox(seed, element / 4, counter_high(kRoundingPurpose + key, step)).word[element % 4];
+}
+
+// One of the two halves around a number, the nearer the likelier, as a float. `random`: 16 bits.
+SNUG_HOST_DEVICE inline float half_by_chance(float value, std::uint32_t random) {
+  const float magnitude = std::fabs(value);
+  if (!(magnitude <= 65536.0F)) return value;  // too large for a half, or NaN
+  // Normal halves have 11 bits; below these, halves are the multiples of 2^-24.
+  const bool is_normal = magnitude >= 0x1p-14F;
+  const float unit = is_normal ? std::ldexp(1.0F, std::ilogb(magnitude) - 10) : 0x1p-24F;
+  const float chance = is_normal ? static_cast<float>(random >> 3U) * 0x1p-13F : static_cast<float>(random) * 0x1p-16F;
+  return std::copysign(std::floor(magnitude / unit + chance) * unit, value);
+}
+
 // Initial values, drawn per logical (row-major) element of the state.
 // Uniform in [-1, 1): 24 bits, so that the value is exact in f32 too and cannot round up to 1. Element e takes word e % 4 of
 // block e / 4.
@@ -69,6 +98,19 @@ SNUG_HOST_DEVICE inline double draw_init_normal(std::uint64_t seed, std::uint64_
   const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform_unit(block.word[2 * pair])));  // 1 - u is never 0
   const double angle = 6.283185307179586476925 * uniform_unit(block.word[2 * pair + 1]);
   return radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle));
+}
+
+// Sparse patterns: whether place `place` of the store, counted over the elements of all its tensors, is taken when `wanted` of
+// `left` places that are still to be looked at, this one included, will be. So a walk over all places takes exactly as many as it
+// should, every choice of them equally likely.
+SNUG_HOST_DEVICE constexpr bool takes_place(std::uint32_t word, std::int64_t wanted, std::int64_t left) {
+  return uniform_unit(word) * static_cast<double>(left) < static_cast<double>(wanted);
+}
+SNUG_HOST_DEVICE constexpr std::uint32_t pattern_word(std::uint64_t seed, std::uint64_t place) {
+  return philox(seed, place / 4, counter_high(kPatternPurpose, 0)).word[place % 4];
+}
+SNUG_HOST_DEVICE constexpr std::uint32_t rewire_word(std::uint64_t seed, std::uint64_t step, std::uint64_t place) {
+  return philox(seed, place / 4, counter_high(kRewirePurpose, step)).word[place % 4];
 }
 
 }  // namespace snug::ops

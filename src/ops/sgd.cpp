@@ -3,12 +3,15 @@
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/random_draws.h"
 
-// sgd(w, g, scalars, m?, gradient_norm?) {momentum, weight_decay, nesterov: 0|1} -> w, g (zeroed), m
+// sgd(w, g, scalars, m?, gradient_norm?) {momentum, weight_decay, nesterov: 0|1, stochastic: 1?, key?} -> w, g (zeroed), m
 //   g += weight_decay w;  m = momentum m + g;  w -= learning_rate (nesterov ? g + momentum m : m)      (PyTorch's rule)
 // The gradient is first divided by loss_scale, and multiplied by the factor that clips it where there is a gradient_norm. When
 // skip_update is set, or that factor is not finite, only the gradient is cleared. There is a momentum when the attribute is above
-// 0. The gradient counts as a sum that began at +0, which never is -0: one that was never added to anything gives the same bits.
+// 0. What is stored with 16 bits is rounded to nearest, or with stochastic=1 by chance, keyed by (seed, step, key): small updates
+// then survive on average, which a bfloat16's eight bits would swallow. The gradient counts as a sum that began at +0, which
+// never is -0: one that was never added to anything gives the same bits.
 
 namespace snug::ops {
 
@@ -23,6 +26,14 @@ std::size_t sgd_norm_input(const Attributes& attributes) { return sgd_has_moment
 
 bool sgd_clips(const Attributes& attributes, std::size_t inputs) { return inputs > sgd_norm_input(attributes); }
 
+bool sgd_rounds_by_chance(const Attributes& attributes) { return attributes.integer_or("stochastic", 0) != 0; }
+
+void require_rounding_key(const Attributes& attributes) {
+  if (!sgd_rounds_by_chance(attributes)) return;
+  const std::int64_t key = attributes.integer("key");
+  if (key < 0 || key > kMostRoundingKey) throw_user_error("the key {} is not in 0 to {}", key, kMostRoundingKey);
+}
+
 namespace {
 
 std::vector<Type> infer(const OpCall& call) {
@@ -31,6 +42,7 @@ std::vector<Type> infer(const OpCall& call) {
   if (!(call.attributes.real("weight_decay") >= 0))
     throw_user_error("weight decay {} is negative", call.attributes.real("weight_decay"));
   if (call.attributes.integer("nesterov") != 0 && momentum == 0) throw_user_error("Nesterov needs a momentum above 0");
+  require_rounding_key(call.attributes);
   const std::size_t norm = sgd_norm_input(call.attributes);
   require_inputs(call, norm, norm + 1);
   require_shape(call.inputs[1], call.inputs[0].shape, "the gradient");

@@ -11,6 +11,10 @@ namespace snug::ops {
 bool sgd_has_momentum(const Attributes& attributes);
 // Whether the node multiplies its gradient by a factor: then its last input is the gradient norm.
 bool sgd_clips(const Attributes& attributes, std::size_t inputs);
+// Whether numbers of 16 bits are rounded by chance; then there is a key too.
+bool sgd_rounds_by_chance(const Attributes& attributes);
+// UserError about a key that is none, where there is one.
+void require_rounding_key(const Attributes& attributes);
 // Where that input stands when it is there.
 std::size_t sgd_norm_input(const Attributes& attributes);
 

@@ -4,11 +4,12 @@
 #include "ops/quantised_momentum.h"
 #include "ops/sgd.h"
 
-// sgd_quantised(w, g, scalars, codes u8[elements], scales f32[blocks], gradient_norm?) {momentum, weight_decay, nesterov: 0|1}
-//   -> w, g (zeroed), codes, scales
+// sgd_quantised(w, g, scalars, codes u8[elements], scales f32[blocks], gradient_norm?)
+//     {momentum, weight_decay, nesterov: 0|1, stochastic: 1?, key?} -> w, g (zeroed), codes, scales
 // sgd with its momentum in 8 bits, in the order in which the weight's elements lie in memory, padding of its layout included.
 // Block by block the momentum is brought back, moved and used in f32, then rounded to the nearest code under the block's new
-// scale. The step is made with the momentum before it is rounded. Everything is computed in f32, one rounding an operation.
+// scale. The step is made with the momentum before it is rounded. Everything is computed in f32, one rounding an operation. A
+// weight of 16 bits is then rounded as sgd rounds it.
 
 namespace snug::ops {
 
@@ -20,6 +21,7 @@ std::vector<Type> infer(const OpCall& call) {
   if (!(call.attributes.real("weight_decay") >= 0))
     throw_user_error("weight decay {} is negative", call.attributes.real("weight_decay"));
   call.attributes.integer("nesterov");
+  require_rounding_key(call.attributes);
   require_inputs(call, 5, 6);
   const Type& weight = call.inputs[0];
   if (call.inputs[1] != weight)

@@ -16,6 +16,14 @@
 
 namespace snug {
 
+// A section without names and constants, its kernels chosen, and its forward pass as a chain.
+struct LoweredChain {
+  Section section;
+  ForwardPass forward;
+  std::vector<double> node_seconds;  // by forward node
+  MeasuredChain measured;
+};
+
 namespace {
 
 constexpr int kMostTrials = 9;  // plans that are rewritten and looked at
@@ -38,24 +46,40 @@ struct Trial {
   std::int64_t bytes = 0;
 };
 
+// The section is copied for every trial, and neither bytes nor lifetimes come from texts and constants.
+void strip(Section& section) {
+  for (Value& value : section.values) value.name.clear();
+  for (Node& node : section.nodes) {
+    const bool adds = accumulates(node.attributes);
+    node.attributes = {};
+    if (adds) node.attributes.set(kAccumulate, std::int64_t{1});
+    node.layer.clear();
+    node.kernel.clear();
+  }
+}
+
+LoweredChain lower_chain(const Program& program, const Section& section, const ForwardPass& forward, const PassContext& context) {
+  // The section alone, as the passes behind this one will leave it: kernels know their workspace.
+  Program lowered{.name = program.name,
+                  .batch = program.batch,
+                  .microbatch = program.microbatch,
+                  .states = program.states,
+                  .sections = {section}};
+  lowered = select_kernels(accumulate_in_place(std::move(lowered), context), context);
+  LoweredChain chain{.section = std::move(lowered.sections.front())};
+  chain.forward = find_forward_pass(chain.section);
+  SNUG_CHECK(chain.forward.end == forward.end, "choosing kernels changed the forward pass");
+  for (std::size_t i = 0; i < forward.end; ++i)
+    chain.node_seconds.push_back(node_seconds(context.costs, chain.section, chain.section.nodes[i]));
+  strip(chain.section);
+  chain.measured = measure_chain(chain.section, chain.forward, chain.node_seconds);
+  return chain;
+}
+
 class OptimalSearch {
  public:
-  OptimalSearch(const Program& program, const Section& section, const ForwardPass& forward, const PassContext& context)
-      : context_(context), forward_(forward), limit_(context.checkpoint.limit.count()) {
-    // The section alone, as the passes behind this one will leave it: kernels know their workspace.
-    lowered_ = {.name = program.name,
-                .batch = program.batch,
-                .microbatch = program.microbatch,
-                .states = program.states,
-                .sections = {section}};
-    lowered_ = select_kernels(accumulate_in_place(std::move(lowered_), context), context);
-    lowered_forward_ = find_forward_pass(lowered_.sections.front());
-    SNUG_CHECK(lowered_forward_.end == forward.end, "choosing kernels changed the forward pass");
-    Section& lowered = lowered_.sections.front();
-    for (std::size_t i = 0; i < forward.end; ++i) node_seconds_.push_back(node_seconds(context.costs, lowered, lowered.nodes[i]));
-    strip(lowered);
-    measured_ = measure_chain(lowered, lowered_forward_, node_seconds_);
-  }
+  OptimalSearch(const LoweredChain& chain, const PassContext& context)
+      : context_(context), chain_(chain), measured_(chain.measured), limit_(context.checkpoint.limit.count()) {}
 
   Recomputation run() {
     const std::int64_t room = std::max(limit_ - measured_.always_bytes, least_bytes());
@@ -99,7 +123,7 @@ class OptimalSearch {
   // Single values: while the plan takes too many bytes, what is kept is dropped; as soon as it does not, what is made again stays
   // where there is room. Every change that helps is kept. What is dear to make for its bytes stays first, and is dropped last.
   void improve() {
-    int left = static_cast<int>(std::clamp<std::size_t>(kMostNodesTried / (lowered_.sections.front().nodes.size() + 1), 2, 60));
+    int left = static_cast<int>(std::clamp<std::size_t>(kMostNodesTried / (chain_.section.nodes.size() + 1), 2, 60));
     const std::vector<std::size_t> dear = nodes_by_cost();
     for (std::size_t i = dear.size(); i-- > 0 && left > 0 && best_->bytes > limit_;) {
       left -= change(dear[i], &Recomputation::drops);
@@ -125,7 +149,7 @@ class OptimalSearch {
     if (again == kNever) return false;
     const auto first = best_->bytes_at.begin() + static_cast<std::ptrdiff_t>(best_->runs_at[node]);
     const auto end = best_->bytes_at.begin() + static_cast<std::ptrdiff_t>(again);
-    const Section& section = lowered_.sections.front();
+    const Section& section = chain_.section;
     const std::int64_t bytes = section.value(section.nodes[node].outputs.front()).type.bytes().count();
     // At its own node and at its readers it is counted already.
     return std::count_if(first, end, [&](std::int64_t there) { return there + bytes > limit_; }) <= kReaders;
@@ -134,7 +158,7 @@ class OptimalSearch {
   int change(std::size_t node, std::vector<bool> Recomputation::*exceptions) {
     Recomputation what = best_->what;
     std::vector<bool>& chosen = what.*exceptions;
-    chosen.resize(forward_.end, false);
+    chosen.resize(chain_.forward.end, false);
     if (chosen[node]) return 0;
     chosen[node] = true;
     look_at(std::move(what));
@@ -143,14 +167,14 @@ class OptimalSearch {
 
   // Forward nodes whose results backward may want and that may run again: most seconds a byte first.
   std::vector<std::size_t> nodes_by_cost() const {
-    const Section& section = lowered_.sections.front();
-    const std::vector<bool> may_clone = find_clonable_nodes(section, lowered_forward_.end);
+    const Section& section = chain_.section;
+    const std::vector<bool> may_clone = find_clonable_nodes(section, chain_.forward.end);
     std::vector<std::pair<double, std::size_t>> ranked;
-    for (std::size_t i = 0; i < forward_.end; ++i) {
+    for (std::size_t i = 0; i < chain_.forward.end; ++i) {
       const ValueId result = section.nodes[i].outputs.front();
-      if (!may_clone[i] || lowered_forward_.is_small[result.index()] || section.value(result).is_state()) continue;
+      if (!may_clone[i] || chain_.forward.is_small[result.index()] || section.value(result).is_state()) continue;
       const auto bytes = static_cast<double>(section.value(result).type.bytes().count());
-      ranked.emplace_back(-node_seconds_[i] / std::max(bytes, 1.0), i);
+      ranked.emplace_back(-chain_.node_seconds[i] / std::max(bytes, 1.0), i);
     }
     std::sort(ranked.begin(), ranked.end());
     std::vector<std::size_t> nodes;
@@ -189,28 +213,16 @@ class OptimalSearch {
     return look_at(plan);
   }
 
-  // The section is copied for every trial, and neither bytes nor lifetimes come from texts and constants.
-  static void strip(Section& section) {
-    for (Value& value : section.values) value.name.clear();
-    for (Node& node : section.nodes) {
-      const bool adds = accumulates(node.attributes);
-      node.attributes = {};
-      if (adds) node.attributes.set(kAccumulate, std::int64_t{1});
-      node.layer.clear();
-      node.kernel.clear();
-    }
-  }
-
-  const Trial& look_at(const ChainPlan& plan) { return look_at(recomputation_of(measured_, plan, forward_.end)); }
+  const Trial& look_at(const ChainPlan& plan) { return look_at(recomputation_of(measured_, plan, chain_.forward.end)); }
 
   const Trial& look_at(Recomputation what) {
     trial_ = {.what = std::move(what),
-              .runs_at = std::vector<std::size_t>(forward_.end, 0),
-              .runs_again_at = std::vector<std::size_t>(forward_.end, kNever)};
+              .runs_at = std::vector<std::size_t>(chain_.forward.end, 0),
+              .runs_again_at = std::vector<std::size_t>(chain_.forward.end, kNever)};
     Program program;
-    program.sections.push_back(lowered_.sections.front());
-    const std::vector<std::size_t> again = recompute(program.sections.front(), lowered_forward_, trial_.what);
-    for (const std::size_t node : again) trial_.seconds += node_seconds_[node];
+    program.sections.push_back(chain_.section);
+    const std::vector<std::size_t> again = recompute(program.sections.front(), chain_.forward, trial_.what);
+    for (const std::size_t node : again) trial_.seconds += chain_.node_seconds[node];
     program = share_bytes(eliminate_dead_nodes(std::move(program), context_), context_);
     const Section& section = program.sections.front();
     trial_.bytes_at = bytes_by_node(section);
@@ -219,8 +231,8 @@ class OptimalSearch {
     for (std::size_t i = 0; i < section.nodes.size(); ++i) {
       const Node& node = section.nodes[i];
       for (const ValueId output : node.outputs) {
-        if (node.phase == Phase::forward && lowered_forward_.makes(output)) {
-          trial_.runs_at[lowered_forward_.maker[output.index()].index()] = i;
+        if (node.phase == Phase::forward && chain_.forward.makes(output)) {
+          trial_.runs_at[chain_.forward.maker[output.index()].index()] = i;
         }
       }
       if (node.phase != Phase::recompute) continue;
@@ -241,21 +253,51 @@ class OptimalSearch {
   }
 
   const PassContext& context_;
-  const ForwardPass& forward_;
+  const LoweredChain& chain_;
+  const MeasuredChain& measured_;
   std::int64_t limit_;
-  Program lowered_;
-  ForwardPass lowered_forward_;
-  std::vector<double> node_seconds_;  // by forward node
-  MeasuredChain measured_;
   Trial trial_;
   std::optional<Trial> best_;
 };
 
 }  // namespace
 
+std::shared_ptr<const LoweredChain> OptimalAnswers::chain(const Variant& variant) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = chains_.find(variant);
+  return found == chains_.end() ? nullptr : found->second;
+}
+
+void OptimalAnswers::set_chain(const Variant& variant, std::shared_ptr<const LoweredChain> chain) {
+  const std::scoped_lock lock(mutex_);
+  chains_.insert_or_assign(variant, std::move(chain));
+}
+
+std::optional<Recomputation> OptimalAnswers::answer(const Variant& variant, Bytes limit) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = answers_.find({variant, limit});
+  return found == answers_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void OptimalAnswers::set_answer(const Variant& variant, Bytes limit, const Recomputation& answer) {
+  const std::scoped_lock lock(mutex_);
+  answers_.insert_or_assign({variant, limit}, answer);
+}
+
 Recomputation find_optimal_recomputation(const Program& program, const Section& section, const ForwardPass& forward,
                                          const PassContext& context) {
-  return OptimalSearch(program, section, forward, context).run();
+  OptimalAnswers* known = context.optimal_answers;
+  if (known == nullptr) return OptimalSearch(lower_chain(program, section, forward, context), context).run();
+  const OptimalAnswers::Variant variant{program.microbatch, context.backend.workspace_limit};
+  if (auto answer = known->answer(variant, context.checkpoint.limit)) return *std::move(answer);
+  std::shared_ptr<const LoweredChain> chain = known->chain(variant);
+  if (chain == nullptr) {
+    chain = std::make_shared<const LoweredChain>(lower_chain(program, section, forward, context));
+    known->set_chain(variant, chain);
+  }
+  Recomputation answer = OptimalSearch(*chain, context).run();
+  known->set_answer(variant, context.checkpoint.limit, answer);
+  return answer;
 }
 
 }  // namespace snug

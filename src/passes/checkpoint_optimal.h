@@ -6,12 +6,39 @@
 // Best effort: where nothing keeps the limit, the plan with least bytes. Searches are limited by count.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
 #include "passes/pass.h"
 #include "passes/recompute.h"
 
 namespace snug {
 
-// context.checkpoint.limit is for the transient bytes of `section`, which is program's.
+struct LoweredChain;
+
+// What was found for one model, backend and table of costs, for a search that asks about the same program with many limits. Its
+// methods may be called from several threads.
+class OptimalAnswers {
+ public:
+  // What the program of such a size of microbatch is like with so much room for workspace.
+  using Variant = std::pair<std::int64_t, std::optional<Bytes>>;
+
+  std::shared_ptr<const LoweredChain> chain(const Variant& variant) const;
+  void set_chain(const Variant& variant, std::shared_ptr<const LoweredChain> chain);
+  std::optional<Recomputation> answer(const Variant& variant, Bytes limit) const;
+  void set_answer(const Variant& variant, Bytes limit, const Recomputation& answer);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Variant, std::shared_ptr<const LoweredChain>> chains_;
+  std::map<std::pair<Variant, Bytes>, Recomputation> answers_;
+};
+
+// context.checkpoint.limit is for the transient bytes of `section`, which is program's. Looks into context.optimal_answers first,
+// where there are any.
 Recomputation find_optimal_recomputation(const Program& program, const Section& section, const ForwardPass& forward,
                                          const PassContext& context);
 

@@ -19,13 +19,16 @@ StateId state_of(const Section& section, ValueId id) { return section.value(id).
 // What a parameter's gradient is added to.
 struct Target {
   StateId weight, momentum, scalars;
-  Attributes rule;  // momentum, weight_decay
+  Attributes rule;  // momentum, weight_decay, how it is rounded
   std::string layer;
 };
 using Targets = std::unordered_map<StateId, Target>;  // by accumulator
 
 std::string objection_to(const Section& update) {
   for (const Node& node : update.nodes) {
+    if (node.op == &ops::clip_factor && node.attributes.integer_or("finds_overflow", 0) != 0)
+      return "dynamic loss scaling looks at all gradients before they count; use fp32 or bf16, or leave out the pass";
+    if (node.op == &ops::sum_of_squares) continue;
     if (node.op == &ops::sgd_quantised)
       return "a momentum in 8 bits would be rounded at every addition; leave out one of the two";
     if (node.op != &ops::sgd || ops::sgd_clips(node.attributes, node.inputs.size()))
@@ -37,15 +40,22 @@ std::string objection_to(const Section& update) {
   return {};
 }
 
+// How an update rounds its results, which those that stand for it do too.
+Attributes rounding_of(const Attributes& update) {
+  if (!ops::sgd_rounds_by_chance(update)) return {};
+  return {{"stochastic", std::int64_t{1}}, {"key", update.integer("key")}};
+}
+
 Targets find_targets(const Section& update) {
   Targets targets;
   for (const Node& node : update.nodes) {
-    targets[state_of(update, node.inputs[1])] = {
-        .weight = state_of(update, node.inputs[0]),
-        .momentum = state_of(update, node.inputs[3]),
-        .scalars = state_of(update, node.inputs[2]),
-        .rule = {{"momentum", node.attributes.real("momentum")}, {"weight_decay", node.attributes.real("weight_decay")}},
-        .layer = node.layer};
+    Attributes rule = rounding_of(node.attributes);
+    for (const char* name : {"momentum", "weight_decay"}) rule.set(name, node.attributes.real(name));
+    targets[state_of(update, node.inputs[1])] = {.weight = state_of(update, node.inputs[0]),
+                                                 .momentum = state_of(update, node.inputs[3]),
+                                                 .scalars = state_of(update, node.inputs[2]),
+                                                 .rule = std::move(rule),
+                                                 .layer = node.layer};
   }
   return targets;
 }
@@ -95,7 +105,8 @@ void only_step(const Program& program, Section& update) {
     const StateId weight = state_of(old, node.inputs[0]);
     builder.emit(ops::momentum_step,
                  {builder.read(weight), builder.read(state_of(old, node.inputs[2])), builder.read(state_of(old, node.inputs[3]))},
-                 {}, {.layer = node.layer, .role = Role::parameter, .phase = Phase::update, .writes = {weight}});
+                 rounding_of(node.attributes),
+                 {.layer = node.layer, .role = Role::parameter, .phase = Phase::update, .writes = {weight}});
   }
 }
 

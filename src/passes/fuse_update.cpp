@@ -143,6 +143,11 @@ std::string objection_to(const Program& program) {
   const auto steps = [](const Node& node) { return node.op == &ops::momentum_step; };
   if (update != nullptr && std::any_of(update->nodes.begin(), update->nodes.end(), steps))
     return "drop_gradients has taken the gradients' accumulators away already; leave out one of the two";
+  if (update != nullptr && std::any_of(update->nodes.begin(), update->nodes.end(), [](const Node& node) {
+        return node.op == &ops::clip_factor && node.attributes.integer_or("finds_overflow", 0) != 0;
+      })) {
+    return "dynamic loss scaling looks at all gradients before it; use fp32 or bf16, or leave out the pass";
+  }
   const bool plain = update == nullptr || std::all_of(update->nodes.begin(), update->nodes.end(), [](const Node& node) {
                        return (node.op == &ops::sgd || node.op == &ops::sgd_quantised) &&
                               node.inputs.size() == 3 + ops::optimizer_states(*node.op, node.attributes);

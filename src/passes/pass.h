@@ -23,11 +23,14 @@ enum class Exactness : std::uint8_t {
   sparse,
 };
 
+class OptimalAnswers;
+
 struct PassContext {
   const Backend& backend;
   CheckpointStrategy checkpoint = {};
-  CostTable costs = {};
-  int compress_bits = 4;  // an element, for compress_activations
+  const CostTable& costs = kFixedCosts;
+  int compress_bits = 4;                      // an element, for compress_activations
+  OptimalAnswers* optimal_answers = nullptr;  // of a search, which runs the passes many times
 };
 
 struct Pass {

@@ -12,11 +12,16 @@ namespace snug {
 
 namespace {
 
+constexpr std::string_view kWorkspace = ".workspace";
+
+// Those that a workspace's might be taken for.
 using Names = std::unordered_set<std::string>;
 
 // Values are called like layers, and nothing keeps a layer from being called like another one's workspace.
 std::string workspace_name(const Value& owner, Names& taken) {
-  const std::string wanted = (owner.is_state() ? fmt::format("{}.{}", owner.name, owner.version) : owner.name) + ".workspace";
+  if (owner.name.empty()) return {};
+  const std::string wanted =
+      fmt::format("{}{}", owner.is_state() ? fmt::format("{}.{}", owner.name, owner.version) : owner.name, kWorkspace);
   std::string name = wanted;
   for (int number = 2; !taken.insert(name).second; ++number) name = fmt::format("{}.{}", wanted, number);
   return name;
@@ -45,7 +50,9 @@ void select(Section& section, Node& node, const Backend& backend, Names& names) 
 Program select_kernels(Program program, const PassContext& context) {
   for (Section& section : program.sections) {
     Names names;
-    for (const Value& value : section.values) names.insert(value.name);
+    for (const Value& value : section.values) {
+      if (value.name.find(kWorkspace) != std::string::npos) names.insert(value.name);
+    }
     for (Node& node : section.nodes) select(section, node, context.backend, names);
   }
   return program;

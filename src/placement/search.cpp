@@ -19,6 +19,14 @@ namespace {
 // Rounds without a gain before another start is tried: on training programs a gain takes fewer than twenty.
 constexpr int kPatience = 50;
 
+// Problems with more items than this are placed well enough when only this share of the bound is lost, and are improved in fewer
+// rounds: a round takes long there.
+constexpr std::size_t kManyItems = 4'000;
+constexpr std::int64_t kLargeShare = 200;
+constexpr std::int64_t kMostRoundsIfLarge = 5;
+
+bool is_large(const Problem& problem) { return problem.items.size() > kManyItems; }
+
 struct Start {
   Attempt attempt;
   std::string_view heuristic;
@@ -40,7 +48,10 @@ std::vector<Start> try_heuristics(const Problem& problem, const Timeline& timeli
 
 void search_by_improvement(const Problem& problem, const Timeline& timeline, std::vector<Start> starts, Bytes target,
                            const SearchLimits& limits, Result& result) {
-  std::int64_t nodes_left = limits.improvement_nodes;
+  const auto items = static_cast<std::int64_t>(problem.items.size());
+  const std::int64_t most_nodes =
+      is_large(problem) ? std::min(limits.improvement_nodes, kMostRoundsIfLarge * items) : limits.improvement_nodes;
+  std::int64_t nodes_left = most_nodes;
   for (Start& start : starts) {
     if (result.placement.height <= target) break;
     Placement improved = improve(problem, timeline, std::move(start.attempt), target, kPatience, nodes_left);
@@ -48,7 +59,7 @@ void search_by_improvement(const Problem& problem, const Timeline& timeline, std
     result.placement = std::move(improved);
     result.method = fmt::format("improved {}", start.heuristic);
   }
-  result.nodes += limits.improvement_nodes - nodes_left;
+  result.nodes += most_nodes - nodes_left;
 }
 
 void search_exactly(const Problem& problem, const Timeline& timeline, const SearchLimits& limits, Result& result) {
@@ -69,7 +80,9 @@ Result place(const Problem& problem, const SearchLimits& limits) {
   result.bound = lower_bound(problem);
   const Timeline timeline = make_timeline(problem);
   const bool is_small = problem.items.size() <= limits.exact_items;
-  const Bytes target = is_small ? result.bound : result.bound + problem.alignment - Bytes(1);
+  const Bytes target =
+      is_small ? result.bound
+               : result.bound + problem.alignment - Bytes(1) + Bytes(is_large(problem) ? result.bound.count() / kLargeShare : 0);
 
   std::vector<Start> starts = try_heuristics(problem, timeline, target);
   result.placement = starts.front().attempt.placement;

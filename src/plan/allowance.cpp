@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kRungs{"exact", "reassociated", "microbatch", "precision", "compressed", "sparse"};
 // Those on which a method stands that the solver may choose by itself.
-constexpr std::array<std::string_view, 4> kReached{"exact", "reassociated", "microbatch", "compressed"};
+constexpr std::array<std::string_view, 5> kReached{"exact", "reassociated", "microbatch", "precision", "compressed"};
 
 std::optional<Exactness> find_rung(std::string_view word) {
   const auto* const found = std::find(kRungs.begin(), kRungs.end(), word);

@@ -27,8 +27,9 @@ Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions&
 }
 
 Program lower_model(const Graph& model, const Backend& backend, const CompileOptions& options) {
-  // One node where two would read and write the same bytes; weights in the layout that the backend's kernels want.
-  const Graph graph = choose_weight_layouts(fuse_relu(model), backend);
+  // One node where two would read and write the same bytes; weights by their nonzeros if asked for, the others in the layout that
+  // the backend's kernels want.
+  const Graph graph = choose_weight_layouts(sparsify(fuse_relu(model), options.sparse), backend);
   // Which values backward keeps: bits, argmax or the values themselves.
   const std::vector<int> recipes = choose_recipes(graph);
   return lower(graph, {.batch = options.batch, .sgd = options.sgd, .recipes = recipes});
@@ -39,7 +40,8 @@ Program rewrite(Program program, const Backend& unlimited, const CompileOptions&
   if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
   // Deep networks ask about the same few dozen nodes over and over.
   if (backend.answers == nullptr) backend.answers = std::make_shared<KernelAnswers>();
-  PassContext context{.backend = backend, .checkpoint = options.checkpoint, .costs = options.costs};
+  PassContext context{
+      .backend = backend, .checkpoint = options.checkpoint, .costs = options.costs, .optimal_answers = options.optimal_answers};
   PassOptions passes = options.passes;
   if (options.compress_bits > 0) {
     context.compress_bits = options.compress_bits;

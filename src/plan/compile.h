@@ -6,6 +6,7 @@
 #include "autodiff/lower.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
+#include "passes/sparsify.h"
 #include "plan/plan.h"
 
 namespace snug {
@@ -13,6 +14,7 @@ namespace snug {
 struct CompileOptions {
   std::int64_t batch = 0;  // examples a step; 0: as many as the graph's microbatch
   SgdOptions sgd = {};
+  SparseOptions sparse = {};           // which weights are stored by their nonzeros
   CheckpointStrategy checkpoint = {};  // what backward recomputes instead of keeping
   int compress_bits = 0;               // of an element that waits for backward: 8, 4 or 2; 0: it waits as it is
   CostTable costs = {};                // by which passes choose what to run twice
@@ -21,6 +23,7 @@ struct CompileOptions {
   // The most scratch that one kernel may ask for: of several that do the same, the first within it is taken. None: no limit but
   // the backend's own.
   std::optional<Bytes> workspace_limit = {};
+  OptimalAnswers* optimal_answers = nullptr;  // of a search for one model, which runs the passes many times
 };
 
 Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions& options = {});

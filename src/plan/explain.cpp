@@ -13,7 +13,7 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
   const auto add = [&](std::string method) {
     if (so_far.workspace_limit == point.workspace_limit && so_far.checkpoint == point.checkpoint &&
         so_far.microbatch == point.microbatch && so_far.compress_bits == point.compress_bits &&
-        so_far.fuses_update == point.fuses_update) {
+        so_far.fuses_update == point.fuses_update && so_far.narrowed == point.narrowed) {
       steps.push_back({.method = std::move(method), .planned_peak_bytes = point.planned_peak_bytes, .seconds = point.seconds});
       return;
     }
@@ -23,6 +23,10 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
                      .seconds = step_seconds(request.options.costs, plan.program)});
   };
   add("everything at once");
+  if (point.narrowed) {
+    so_far.narrowed = true;
+    add("stored with 16 bits");
+  }
   if (point.microbatch != so_far.microbatch) {
     so_far.microbatch = point.microbatch;
     add(fmt::format("microbatches of {}", point.microbatch));

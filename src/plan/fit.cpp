@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/parallel.h"
 
 namespace snug {
 
@@ -27,32 +28,29 @@ std::string largest_values(const Plan& plan) {
   return text.empty() ? "none" : text;
 }
 
-// The plan for which no budget is needed: what is given, and otherwise everything at once.
-PlacedPoint plain_plan(const FitRequest& request, const Backend& backend) {
-  FrontierPoint point{.planned_peak_bytes = {},
-                      .microbatch = request.microbatch.value_or(request.options.batch),
-                      .checkpoint = request.checkpoint.value_or(CheckpointStrategy{}),
-                      .workspace_limit = {},
-                      .compress_bits = request.options.compress_bits};
-  Plan plan = compile_point(request, point, backend);
-  point.planned_peak_bytes = plan.planned_peak_bytes;
-  point.seconds = step_seconds(request.options.costs, plan.program);
-  return {.point = point, .plan = std::move(plan)};
-}
-
 // The same request, for plans that are made on the way and not shown.
 FitRequest quiet(FitRequest request) {
   request.options.passes.dump = {};
   return request;
 }
 
-// What the whole batch takes without recomputation and with everything kept as it is.
+// The plan for which no budget is needed: what is given, and otherwise everything at once.
+PlacedPoint plain_plan(const FitRequest& request, const Backend& backend) {
+  FrontierPoint point = plain_point(request);
+  Plan plan = compile_point(request, point, backend);
+  point.planned_peak_bytes = plan.planned_peak_bytes;
+  point.seconds = step_seconds(request.options.costs, plan.program);
+  return {.point = point, .plan = std::move(plan)};
+}
+
+// What the whole batch takes without recomputation, all weights dense and everything kept as it is.
 std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optional<PlacedPoint>& known, const Backend& backend) {
   const std::int64_t batch = request.options.batch;
   if (request.microbatch.value_or(batch) != batch) return std::nullopt;
-  if (known && known->point.checkpoint == CheckpointStrategy{} && known->point.compress_bits == 0)
-    return known->plan.planned_peak_bytes;
+  const bool as_it_is = request.options.sparse.nonzero == 1 && request.options.compress_bits == 0;
+  if (as_it_is && known && known->point.checkpoint == CheckpointStrategy{}) return known->plan.planned_peak_bytes;
   FitRequest plain = quiet(request);
+  plain.options.sparse = {};
   plain.checkpoint.reset();
   plain.options.compress_bits = 0;
   return plain_plan(plain, backend).plan.planned_peak_bytes;
@@ -134,11 +132,18 @@ Fit fit(const FitRequest& request, const Backend& backend) {
   }
   std::optional<PlacedPoint> found;
   const auto fits = [&] { return found && (!request.budget || found->plan.planned_peak_bytes <= *request.budget); };
-  // By fixed rates nothing is faster than everything at once. Measured ones may say that smaller microbatches are.
-  if (!open && (!request.budget || request.options.costs.measured.empty())) found = plain_plan(request, backend);
-  const std::optional<Bytes> plain_peak = plain_peak_of(request, found, backend);
-  if (!fits()) {
-    found = find_fastest_within(request, backend);
+  std::optional<Bytes> plain_peak;
+  if (!request.budget) {
+    found = plain_plan(request, backend);
+    plain_peak = plain_peak_of(request, found, backend);
+  } else {
+    // What was saved is found out while the search goes on.
+    run_in_threads(2, backend.threads, [&](std::size_t piece) {
+      if (piece == 0)
+        found = find_fastest_within(request, backend);
+      else
+        plain_peak = plain_peak_of(request, std::nullopt, backend);
+    });
     if (!fits()) refuse(request, *found, backend);
     if (request.options.passes.dump) found->plan = compile_point(request, found->point, backend);
   }

@@ -6,9 +6,12 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "ops/ops.h"
+#include "passes/checkpoint_optimal.h"
 #include "passes/forward_chain.h"
-#include "plan/splits.h"
+#include "plan/even_splits.h"
+#include "plan/narrower.h"
 
 namespace snug {
 
@@ -27,7 +30,10 @@ bool asks_for(const CompileOptions& options, std::string_view pass) {
 // network of a thousand layers gets fewer sizes and fewer placements.
 constexpr std::int64_t kMostNodesCompared = 250'000;
 constexpr std::int64_t kMostNodesPlaced = 60'000;
+constexpr std::int64_t kManyCandidates =
+    24;                                   // where there may be fewer, only those that are most often on the frontier are tried
 constexpr std::int64_t kMostLimits = 12;  // for each size of microbatch
+constexpr std::int64_t kFewLimits = 6;    // where there may be fewer candidates
 constexpr int kMostHalvings = 3;          // of the room that the largest workspace takes
 
 std::int64_t count_within(std::int64_t nodes_in_all, std::int64_t nodes_each, std::int64_t least, std::int64_t most) {
@@ -55,8 +61,11 @@ struct Candidate {
 
 class Search {
  public:
-  Search(const FitRequest& request, const Backend& backend) : request_(request), backend_(backend) {
+  Search(const FitRequest& request, const Backend& backend) : request_(request), options_(request.options), backend_(backend) {
     backend_.answers = std::make_shared<KernelAnswers>();
+    options_.passes.dump = {};
+    options_.passes.verifies = false;
+    options_.optimal_answers = &optimal_answers_;
   }
 
   // Looks at every candidate's program; nothing is placed yet.
@@ -64,48 +73,94 @@ class Search {
     const std::int64_t batch = request_.options.batch;
     const Program& whole = lowered(request_.microbatch.value_or(batch));
     nodes_ = static_cast<std::int64_t>(whole.find_section(SectionKind::micro)->nodes.size());
-    const std::int64_t most = count_within(kMostNodesCompared, nodes_, 24, 600);
-    const std::vector<CheckpointStrategy> named = named_strategies(whole);
+    const std::int64_t most = count_within(kMostNodesCompared, nodes_, 8, 600);
+    const bool tries_many = most >= kManyCandidates;
+    const Section& micro = *whole.find_section(SectionKind::micro);
+    const std::vector<Link> links = find_links(micro, find_forward_pass(micro));
+    const std::vector<CheckpointStrategy> named = named_strategies(links, tries_many);
+    const std::vector<Kind> fillers = limit_fillers(links);
     const std::vector<std::int64_t> tried =
-        thin_out(sizes(), static_cast<std::size_t>(std::clamp<std::int64_t>(most / 12, 3, 24)));
+        thin_out(sizes(), static_cast<std::size_t>(std::clamp<std::int64_t>(most / 12, 2, 24)));
     const std::int64_t for_each = most / static_cast<std::int64_t>(tried.size());
-    const std::int64_t limits = std::clamp<std::int64_t>(for_each - static_cast<std::int64_t>(named.size()), 2, kMostLimits);
+    const std::int64_t left = for_each - static_cast<std::int64_t>(named.size());
+    const std::int64_t limits = std::clamp<std::int64_t>(
+        left / std::max<std::int64_t>(static_cast<std::int64_t>(fillers.size()), 1), 2, tries_many ? kMostLimits : kFewLimits);
     for (const std::int64_t size : tried) {
-      for (const CheckpointStrategy& strategy : named)
-        consider({.planned_peak_bytes = {}, .microbatch = size, .checkpoint = strategy, .workspace_limit = {}});
-      if (searches_limits()) try_limits(size, limits);
+      // Where not all can be tried: with the update in backward it is as fast, and smaller.
+      const bool fuses = !tries_many && may_fuse_update() && size == batch;
+      std::vector<FrontierPoint> points;
+      points.reserve(named.size());
+      for (const CheckpointStrategy& strategy : named) points.push_back(point_of(size, strategy, fuses));
+      consider_all(points);
+      for (const Kind filler : fillers) try_limits(size, filler, limits, fuses);
     }
-    if (may_compress()) try_compression();
-    if (may_fuse_update()) try_fused_update();
-    if (!request_.options.workspace_limit && request_.allowed.has(Exactness::reassociated)) try_less_workspace();
+    if (may_compress()) try_compression(tries_many);
+    if (tries_many && may_fuse_update()) try_fused_update();
+    if (!request_.options.workspace_limit && request_.allowed.has(Exactness::reassociated)) try_less_workspace(tries_many);
     sort_by_time(candidates_);
   }
 
-  // Places what may be on the frontier, the fastest first, and hands each that is to `visit` with its plan; `wanted` ends it. A
+  // Places what may be on the frontier, the fastest first: a candidate is on it if its arena is smaller than all before it. A
   // point that takes as long as the one before it takes fewer bytes, and its place.
-  template <typename Wanted, typename Visit>
-  void place_in_order(const Wanted& wanted, const Visit& visit) {
-    const double step = spacing();
-    Bytes least_bound = candidates_.front().point.planned_peak_bytes;
-    for (const Candidate& candidate : candidates_) least_bound = std::min(least_bound, candidate.point.planned_peak_bytes);
+  std::vector<FrontierPoint> place_all() {
+    std::vector<FrontierPoint> points;
     std::optional<Bytes> smallest;
-    for (const Candidate& candidate : candidates_) {
-      const Bytes bound = candidate.point.planned_peak_bytes;
-      if (smallest) {
-        if (bound >= *smallest) continue;
-        const bool far_enough = static_cast<double>(bound.count()) <= static_cast<double>(smallest->count()) * step;
-        if (!far_enough && bound != least_bound) continue;
-      }
-      if (!wanted(candidate.point)) return;
-      PlacedPoint found{.point = candidate.point, .plan = make_plan(candidate.point)};
-      found.point.planned_peak_bytes = found.plan.planned_peak_bytes;
+    for (const Candidate& candidate : worth_placing()) {
+      if (smallest && candidate.point.planned_peak_bytes >= *smallest) continue;
+      const PlacedPoint found = placed(candidate);
       if (smallest && found.point.planned_peak_bytes >= *smallest) continue;
       smallest = found.point.planned_peak_bytes;
-      visit(std::move(found));
+      if (!points.empty() && points.back().seconds == found.point.seconds) points.pop_back();
+      points.push_back(found.point);
     }
+    return points;
   }
 
-  std::int64_t candidates() const { return static_cast<std::int64_t>(candidates_.size()); }
+  // The plan for which no budget is needed, if it fits.
+  std::optional<PlacedPoint> place_plain_within(Bytes budget) {
+    prepare(plain_point(request_).microbatch);
+    const std::optional<Candidate> plain = look_at(plain_point(request_));
+    if (plain->point.planned_peak_bytes > budget) return std::nullopt;
+    PlacedPoint found = placed(*plain);
+    return found.point.planned_peak_bytes > budget ? std::nullopt : std::optional(std::move(found));
+  }
+
+  // What place_all() would have as the fastest within the budget, if anything; what cannot fit is not placed.
+  std::optional<PlacedPoint> place_fastest_within(Bytes budget) {
+    std::optional<PlacedPoint> best;
+    for (const Candidate& candidate : worth_placing()) {
+      if (best && candidate.point.seconds > best->point.seconds) break;
+      if (candidate.point.planned_peak_bytes > (best ? best->point.planned_peak_bytes : budget)) continue;
+      PlacedPoint found = placed(candidate);
+      const Bytes bytes = found.point.planned_peak_bytes;
+      if (best ? bytes < best->point.planned_peak_bytes : bytes <= budget) best = std::move(found);
+    }
+    return best;
+  }
+
+  // What place_all() would have as the smallest.
+  PlacedPoint place_smallest() {
+    std::vector<Candidate> by_bytes = worth_placing();
+    std::stable_sort(by_bytes.begin(), by_bytes.end(), [](const Candidate& a, const Candidate& b) {
+      return a.point.planned_peak_bytes < b.point.planned_peak_bytes;
+    });
+    std::optional<PlacedPoint> best;
+    for (const Candidate& candidate : by_bytes) {
+      if (best && candidate.point.planned_peak_bytes > best->point.planned_peak_bytes) break;
+      PlacedPoint found = placed(candidate);
+      const auto rank = [](const PlacedPoint& point) { return std::pair(point.point.planned_peak_bytes, point.point.seconds); };
+      if (!best || rank(found) < rank(*best)) best = std::move(found);
+    }
+    SNUG_CHECK(best, "a search for plans found none");
+    return std::move(*best);
+  }
+
+  std::vector<FrontierPoint> considered() const {
+    std::vector<FrontierPoint> points;
+    points.reserve(candidates_.size());
+    for (const Candidate& candidate : candidates_) points.push_back(candidate.point);
+    return points;
+  }
 
  private:
   std::vector<std::int64_t> sizes() {
@@ -118,37 +173,61 @@ class Search {
   }
 
   // Strategies that are what they are: all that fit the model, or the one that was given.
-  std::vector<CheckpointStrategy> named_strategies(const Program& program) const {
+  std::vector<CheckpointStrategy> named_strategies(const std::vector<Link>& links, bool tries_many) const {
     if (request_.checkpoint) {
       return leaves_limit_open(*request_.checkpoint) ? std::vector<CheckpointStrategy>{} : std::vector{*request_.checkpoint};
     }
+    if (!tries_many) return {{.kind = Kind::none}, {.kind = Kind::no_bn}};
     std::vector<CheckpointStrategy> strategies{
         {.kind = Kind::none}, {.kind = Kind::no_bn}, {.kind = Kind::sqrt}, {.kind = Kind::log}};
-    const Section& micro = *program.find_section(SectionKind::micro);
-    const std::vector<Link> links = find_links(micro, find_forward_pass(micro));
     const auto blocks = std::count_if(links.begin(), links.end(), [](const Link& link) { return link.joins_branches; });
     for (std::int64_t every = 1; every <= std::min<std::int64_t>(4, blocks / 2); every *= 2)
       strategies.push_back({.kind = Kind::residual_star, .every = every});
     return strategies;
   }
 
-  bool searches_limits() const { return !request_.checkpoint || leaves_limit_open(*request_.checkpoint); }
+  // The strategies that fill a limit: of a chain the programme over its links; where one stretch without a cut keeps most of the
+  // bytes, that has little to choose from, and single values are tried too.
+  std::vector<Kind> limit_fillers(const std::vector<Link>& links) const {
+    if (request_.checkpoint)
+      return leaves_limit_open(*request_.checkpoint) ? std::vector{request_.checkpoint->kind} : std::vector<Kind>{};
+    Bytes kept, most;
+    for (const Link& link : links) {
+      kept += link.kept;
+      most = std::max(most, link.kept);
+    }
+    return most.count() > kept.count() / 2 ? std::vector{Kind::optimal, Kind::greedy} : std::vector{Kind::optimal};
+  }
 
   // The strategy that fills a limit, at limits from the most that microbatches of this size can use down to the least that they
   // need, with the same ratio between neighbours.
-  void try_limits(std::int64_t size, std::int64_t count) {
-    const Kind kind = request_.checkpoint ? request_.checkpoint->kind : Kind::optimal;
-    const auto bytes_of = [&](const CheckpointStrategy& strategy) {
-      return static_cast<double>(
-          consider({.planned_peak_bytes = {}, .microbatch = size, .checkpoint = strategy, .workspace_limit = {}})
-              ->micro_bytes.count());
+  void try_limits(std::int64_t size, Kind kind, std::int64_t count, bool fuses) {
+    const auto bytes_of = [&](const FrontierPoint& point) {
+      return static_cast<double>(consider_all({point}).front()->micro_bytes.count());
     };
-    const double most = bytes_of({.kind = Kind::none});
-    const double least = bytes_of({.kind = kind, .limit = Bytes(1)});
+    const auto everything = std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
+      return candidate.point.microbatch == size && candidate.point.checkpoint == CheckpointStrategy{};
+    });
+    const double most = everything != candidates_.end() ? static_cast<double>(everything->micro_bytes.count())
+                                                        : bytes_of(point_of(size, {.kind = Kind::none}, fuses));
+    const double least = bytes_of(point_of(size, {.kind = kind, .limit = Bytes(1)}, fuses));
+    std::vector<FrontierPoint> between;
+    between.reserve(static_cast<std::size_t>(count));
     for (std::int64_t i = 1; i < count; ++i) {
       const double share = static_cast<double>(i) / static_cast<double>(count);
-      bytes_of({.kind = kind, .limit = Bytes(static_cast<std::int64_t>(most * std::pow(least / most, share)))});
+      const Bytes limit(static_cast<std::int64_t>(most * std::pow(least / most, share)));
+      between.push_back(point_of(size, {.kind = kind, .limit = limit}, fuses));
     }
+    consider_all(between);
+  }
+
+  FrontierPoint point_of(std::int64_t size, const CheckpointStrategy& strategy, bool fuses) const {
+    return {.planned_peak_bytes = {},
+            .microbatch = size,
+            .checkpoint = strategy,
+            .workspace_limit = {},
+            .compress_bits = request_.options.compress_bits,
+            .fuses_update = fuses};
   }
 
   const Program& lowered(std::int64_t microbatch) {
@@ -158,28 +237,48 @@ class Search {
     return found->second;
   }
 
-  Program rewritten(const FrontierPoint& point, std::vector<PassTiming>& timings, bool verifies) {
-    CompileOptions options = request_.options;
-    options.passes.dump = {};
-    options.passes.verifies = verifies;
-    apply(point, options);
-    return rewrite(lowered(point.microbatch), backend_, options, timings);
+  // Without names and layers, which no method looks at: such a program is copied much faster.
+  static Program nameless(Program program) {
+    for (Section& section : program.sections) {
+      for (Value& value : section.values) value.name = {};
+      for (Node& node : section.nodes) node.layer = {};
+    }
+    return program;
+  }
+
+  void prepare(std::int64_t microbatch) {
+    if (!nameless_.contains(microbatch)) nameless_.emplace(microbatch, nameless(lowered(microbatch)));
   }
 
   Plan make_plan(const FrontierPoint& point) {
+    CompileOptions options = options_;
+    options.passes.verifies = true;
+    apply(point, options);
     std::vector<PassTiming> timings;
-    Plan plan = place(rewritten(point, timings, true), request_.options.red_zone);
+    Plan plan = place(rewrite(lowered(point.microbatch), backend_, options, timings), request_.options.red_zone);
     plan.pass_timings = std::move(timings);
     return plan;
   }
 
-  // Its program becomes a candidate, unless it is one that may not be taken. Gone when the next is considered.
-  const Candidate* consider(FrontierPoint point) {
-    if (point.compress_bits == 0) point.compress_bits = request_.options.compress_bits;
+  // Their programs become candidates, but for those that may not be taken, which are nothing in the result. As many at a time
+  // as the backend has threads; their order is that of the points all the same.
+  std::vector<std::optional<Candidate>> consider_all(const std::vector<FrontierPoint>& points) {
+    for (const FrontierPoint& point : points) prepare(point.microbatch);
+    std::vector<std::optional<Candidate>> found(points.size());
+    run_in_threads(points.size(), backend_.threads, [&](std::size_t i) { found[i] = look_at(points[i]); });
+    for (const std::optional<Candidate>& candidate : found) {
+      if (candidate) candidates_.push_back(*candidate);
+    }
+    return found;
+  }
+
+  std::optional<Candidate> look_at(FrontierPoint point) const {
+    CompileOptions options = options_;
+    apply(point, options);
     std::vector<PassTiming> timings;
-    const Program program = rewritten(point, timings, false);
+    const Program program = rewrite(nameless_.at(point.microbatch), backend_, options, timings);
     const std::optional<double> detour = point.workspace_limit ? seconds_of_variants(program) : 0;
-    if (!detour) return nullptr;
+    if (!detour) return std::nullopt;
     point.seconds = step_seconds(request_.options.costs, program) + *detour;
     point.planned_peak_bytes = arena_bound(program, request_.options.red_zone);
     Candidate candidate{.point = point, .largest_workspace = {}, .micro_bytes = {}};
@@ -191,10 +290,11 @@ class Search {
           candidate.largest_workspace = std::max(candidate.largest_workspace, section.value(node.workspace).type.bytes());
       }
     }
-    return &candidates_.emplace_back(candidate);
+    return candidate;
   }
 
-  // What a step takes longer because kernels are not the backend's first choice; nothing when one of them does not say how much.
+  // What a step takes longer because kernels are not the backend's first choice, where their own time is not known; nothing when
+  // one of them does not say how much.
   std::optional<double> seconds_of_variants(const Program& program) const {
     double seconds = 0;
     for (const Section& section : program.sections) {
@@ -206,6 +306,7 @@ class Search {
         const KernelMatch match = backend_.find(node.kernel)->match(query);
         const double slowdown = std::get<Accept>(match).slowdown;
         if (slowdown <= 0) return std::nullopt;
+        if (is_measured_with_kernel(request_.options.costs, section, node)) continue;
         const double runs = section.kind == SectionKind::micro ? static_cast<double>(microbatches(program)) : 1;
         if (section.kind == SectionKind::micro || section.kind == SectionKind::update)
           seconds += runs * (slowdown - 1) * node_seconds(request_.options.costs, section, node);
@@ -219,39 +320,51 @@ class Search {
     return request_.options.compress_bits == 0 && request_.allowed.has(Exactness::compressed) && can_compress(backend_);
   }
 
-  void try_compression() {
-    for (const Candidate& candidate : on_frontier()) {
-      FrontierPoint point = candidate.point;
-      point.compress_bits = kSolverCompressBits;
-      consider(point);
+  void try_compression(bool tries_many) {
+    std::vector<Candidate> front = on_frontier();
+    if (!tries_many) front.erase(front.begin(), front.end() - 1);
+    std::vector<FrontierPoint> points;
+    for (const Candidate& candidate : front) {
+      points.push_back(candidate.point);
+      points.back().compress_bits = kSolverCompressBits;
     }
+    consider_all(points);
   }
 
-  // Only where a step is one microbatch is a gradient whole within backward, and only without clipping is that enough.
+  // Only where a step is one microbatch is a gradient whole within backward, and only where no gradient has to wait
+  // for the others is that enough.
   bool may_fuse_update() const {
     const std::int64_t batch = request_.options.batch;
     return request_.microbatch.value_or(batch) == batch && request_.options.sgd.clip_norm == 0 &&
-           !asks_for(request_.options, kFuseUpdate) && !asks_for(request_.options, "drop_gradients");
+           !request_.options.sgd.finds_overflow && !asks_for(request_.options, kFuseUpdate) &&
+           !asks_for(request_.options, "drop_gradients");
   }
 
   void try_fused_update() {
+    std::vector<FrontierPoint> points;
     for (const Candidate& candidate : on_frontier()) {
-      FrontierPoint point = candidate.point;
-      if (point.microbatch != request_.options.batch) continue;
-      point.fuses_update = true;
-      consider(point);
+      if (candidate.point.microbatch != request_.options.batch) continue;
+      points.push_back(candidate.point);
+      points.back().fuses_update = true;
     }
+    consider_all(points);
   }
 
-  // Where bytes matter most, on the frontier of what was looked at so far: the same with less room for every kernel.
-  void try_less_workspace() {
-    for (const Candidate& candidate : on_frontier()) {
+  // Where bytes matter most, on the frontier of what was looked at so far, or at its end: the same with less room for every
+  // kernel.
+  void try_less_workspace(bool tries_many) {
+    std::vector<Candidate> front = on_frontier();
+    if (!tries_many) front.erase(front.begin(), front.end() - 1);
+    for (const Candidate& candidate : front) {
       if (candidate.largest_workspace == Bytes(0)) continue;
-      FrontierPoint point = candidate.point;
+      std::vector<FrontierPoint> points;
       for (int halvings = 1; halvings <= kMostHalvings; ++halvings) {
+        FrontierPoint point = candidate.point;
         point.workspace_limit = Bytes(candidate.largest_workspace.count() >> static_cast<unsigned>(halvings));
-        if (!all_have_kernels(point) || !consider(point)) break;
+        if (!all_have_kernels(point)) break;
+        points.push_back(point);
       }
+      consider_all(points);
     }
   }
 
@@ -285,20 +398,35 @@ class Search {
     });
   }
 
-  // How much smaller than the last one placed the next must be, as a factor: 1 when all that may be on the frontier can be
-  // placed.
-  double spacing() const {
+  // The candidates that are placed, fastest first: all of them, or, where that is too much work, about evenly many over the range
+  // of bytes, the smallest among them. Chosen by bounds alone, so that the choice does not depend on a budget.
+  std::vector<Candidate> worth_placing() const {
     const std::vector<Candidate> front = on_frontier();
     const auto most = count_within(kMostNodesPlaced, nodes_, 8, 400);
-    if (static_cast<std::int64_t>(front.size()) <= most) return 1;
+    if (static_cast<std::int64_t>(front.size()) <= most) return candidates_;
     const auto bytes = [](const Candidate& candidate) { return static_cast<double>(candidate.point.planned_peak_bytes.count()); };
-    return std::pow(bytes(front.back()) / bytes(front.front()), 1.0 / static_cast<double>(most));
+    const double step = std::pow(bytes(front.back()) / bytes(front.front()), 1.0 / static_cast<double>(most));
+    std::vector<Candidate> chosen{front.front()};
+    for (const Candidate& candidate : front) {
+      if (bytes(candidate) <= bytes(chosen.back()) * step) chosen.push_back(candidate);
+    }
+    if (bytes(chosen.back()) > bytes(front.back())) chosen.push_back(front.back());
+    return chosen;
+  }
+
+  PlacedPoint placed(const Candidate& candidate) {
+    PlacedPoint found{.point = candidate.point, .plan = make_plan(candidate.point)};
+    found.point.planned_peak_bytes = found.plan.planned_peak_bytes;
+    return found;
   }
 
   const FitRequest& request_;
+  CompileOptions options_;  // the request's, for programs that are compared
+  OptimalAnswers optimal_answers_;
   Backend backend_;
-  std::int64_t nodes_ = 0;  // of one microbatch's forward and backward, before any method
-  std::map<std::int64_t, Program> lowered_;
+  std::int64_t nodes_ = 0;                    // of one microbatch's forward and backward, before any method
+  std::map<std::int64_t, Program> lowered_;   // by size of microbatch
+  std::map<std::int64_t, Program> nameless_;  // the same, for comparing
   std::vector<Candidate> candidates_;
 };
 
@@ -326,35 +454,63 @@ void check_request(const FitRequest& request) {
   SNUG_CHECK(request.options.checkpoint == CheckpointStrategy{}, "a request names its checkpoint strategy beside its options");
 }
 
-Frontier find_frontier(const FitRequest& request, const Backend& backend) {
-  check_request(request);
+namespace {
+
+Frontier search_frontier(const FitRequest& request, const Backend& backend) {
   Search search(request, backend);
   search.compare();
-  Frontier frontier{.points = {}, .candidates = search.candidates()};
-  search.place_in_order([](const FrontierPoint&) { return true; },
-                        [&](const PlacedPoint& found) {
-                          std::vector<FrontierPoint>& points = frontier.points;
-                          if (!points.empty() && points.back().seconds == found.point.seconds) points.pop_back();
-                          points.push_back(found.point);
-                        });
+  Frontier frontier{.points = search.place_all(), .considered = search.considered()};
   std::reverse(frontier.points.begin(), frontier.points.end());
   return frontier;
 }
 
+PlacedPoint search_fastest_within(const FitRequest& request, const Backend& backend) {
+  SNUG_CHECK(request.budget, "a search for what fits a budget needs one");
+  Search search(request, backend);
+  // By fixed rates nothing is faster than everything at once. Measured ones may say that smaller microbatches are.
+  const bool plain_is_fastest =
+      request.options.costs.measured.empty() && !(request.checkpoint && leaves_limit_open(*request.checkpoint));
+  if (plain_is_fastest) {
+    if (std::optional<PlacedPoint> plain = search.place_plain_within(*request.budget)) return std::move(*plain);
+  }
+  search.compare();
+  std::optional<PlacedPoint> best = search.place_fastest_within(*request.budget);
+  return best ? std::move(*best) : search.place_smallest();
+}
+
+}  // namespace
+
+FrontierPoint plain_point(const FitRequest& request) {
+  return {.planned_peak_bytes = {},
+          .microbatch = request.microbatch.value_or(request.options.batch),
+          .checkpoint = request.checkpoint.value_or(CheckpointStrategy{}),
+          .workspace_limit = {},
+          .compress_bits = request.options.compress_bits};
+}
+
+Frontier find_frontier(const FitRequest& request, const Backend& backend) {
+  check_request(request);
+  const auto narrow = narrowed(request);
+  const Frontier frontier = search_frontier(request, backend);
+  return narrow ? merged(frontier, search_frontier(*narrow, backend)) : frontier;
+}
+
 PlacedPoint find_fastest_within(const FitRequest& request, const Backend& backend) {
   check_request(request);
-  Search search(request, backend);
-  search.compare();
-  std::optional<PlacedPoint> best;
-  const auto fits = [&](const FrontierPoint& point) { return !request.budget || point.planned_peak_bytes <= *request.budget; };
-  search.place_in_order(
-      [&](const FrontierPoint& next) { return !best || !fits(best->point) || next.seconds == best->point.seconds; },
-      [&](PlacedPoint found) { best = std::move(found); });
-  SNUG_CHECK(best, "a search for plans found none");
-  return std::move(*best);
+  const auto narrow = narrowed(request);
+  PlacedPoint found = search_fastest_within(request, backend);
+  // What fits as a whole loses nothing.
+  const bool is_plain = found.point.microbatch == request.options.batch && found.point.checkpoint == CheckpointStrategy{};
+  if (is_plain && found.point.planned_peak_bytes <= *request.budget) return found;
+  return narrow ? better_of(std::move(found), search_fastest_within(*narrow, backend), request.budget) : found;
 }
 
 Plan compile_point(const FitRequest& request, const FrontierPoint& point, const Backend& backend) {
+  if (point.narrowed) {
+    FrontierPoint same = point;
+    same.narrowed = false;
+    return compile_point(narrowed(request).value(), same, backend);
+  }
   CompileOptions options = request.options;
   apply(point, options);
   return compile(request.model(point.microbatch), backend, options);

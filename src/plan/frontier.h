@@ -26,6 +26,12 @@ struct FitRequest {
   // this, and `min_microbatch` has no say: how the batch is split no longer changes the statistics.
   std::int64_t statistics_group = 0;
   Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
+  // The same model stored with fewer bits, which may be taken instead where Exactness::precision is allowed.
+  struct Narrower {
+    std::function<Graph(std::int64_t microbatch)> model;
+    SgdOptions sgd;
+  };
+  std::optional<Narrower> narrower = {};
 };
 
 // What a search keeps activations in where it may (rung `compressed`); other widths are obeyed when they are given.
@@ -45,11 +51,12 @@ struct FrontierPoint {
   std::optional<Bytes> workspace_limit = {};
   int compress_bits = 0;      // an element that waits for backward (passes/compress_activations.h); 0: it waits as it is
   bool fuses_update = false;  // gradients die in backward (passes/fuse_update.h)
+  bool narrowed = false;      // of FitRequest::narrower
 };
 
 struct Frontier {
-  std::vector<FrontierPoint> points;  // bytes ascending, seconds strictly descending
-  std::int64_t candidates = 0;        // programs that were compared
+  std::vector<FrontierPoint> points;      // bytes ascending, seconds strictly descending
+  std::vector<FrontierPoint> considered;  // every program that was compared; not placed: the bytes are what liveness demands
 };
 
 // Deterministic, and limited by counts, never by the clock. Not empty: one plan there always is. UserError about a request that
@@ -63,6 +70,9 @@ struct PlacedPoint {
   Plan plan;
 };
 PlacedPoint find_fastest_within(const FitRequest& request, const Backend& backend);
+
+// What is given, and otherwise everything at once: the plan for which no budget is needed, but for its bytes and seconds.
+FrontierPoint plain_point(const FitRequest& request);
 
 Plan compile_point(const FitRequest& request, const FrontierPoint& point, const Backend& backend);
 

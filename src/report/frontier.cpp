@@ -46,7 +46,8 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
     const FrontierPoint& point = frontier.points[static_cast<std::size_t>(i)];
     const bool is_chosen = point.planned_peak_bytes == chosen.planned_peak_bytes;
     std::string how = to_string(point.checkpoint);
-    if (point.compress_bits > 0) how += fmt::format(", {} bits", point.compress_bits);
+    if (point.narrowed) how += ", 16 bits";
+    if (point.compress_bits > 0) how += fmt::format(", activations in {} bits", point.compress_bits);
     if (point.fuses_update) how += ", updated in backward";
     if (point.workspace_limit) how += fmt::format(", workspace {}", format_bytes(*point.workspace_limit));
     put(out, "{} {:>10}{:>12}{:>9}{:>12}  {}\n", is_chosen ? ">" : " ", format_bytes(point.planned_peak_bytes),
@@ -55,12 +56,28 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
   }
 }
 
+Json points_json(std::span<const FrontierPoint> points) {
+  Json result = Json::array();
+  for (const FrontierPoint& point : points) {
+    result.push_back({{"bytes", point.planned_peak_bytes.count()},
+                      {"seconds", point.seconds},
+                      {"microbatch", point.microbatch},
+                      {"checkpoint", to_string(point.checkpoint)},
+                      {"compress_bits", point.compress_bits > 0 ? Json(point.compress_bits) : Json(nullptr)},
+                      {"fused_update", point.fuses_update},
+                      {"16_bits", point.narrowed},
+                      {"workspace_limit_bytes", point.workspace_limit ? Json(point.workspace_limit->count()) : Json(nullptr)}});
+  }
+  return result;
+}
+
 }  // namespace
 
 std::string explanation_text(const Frontier& frontier, const FrontierPoint& chosen, std::span<const MethodStep> steps) {
   std::string out;
   put(out, "What one more MB buys: {} plans that no other of {} beats in bytes and time\n",
-      format_count(static_cast<std::int64_t>(frontier.points.size())), format_count(frontier.candidates));
+      format_count(static_cast<std::int64_t>(frontier.points.size())),
+      format_count(static_cast<std::int64_t>(frontier.considered.size())));
   put_points(out, frontier, chosen);
   put(out, "\nWhat each method does\n");
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -73,19 +90,9 @@ std::string explanation_text(const Frontier& frontier, const FrontierPoint& chos
   return trim_lines(out);
 }
 
-Json frontier_json(const Frontier& frontier) {
-  Json result = Json::array();
-  for (const FrontierPoint& point : frontier.points) {
-    result.push_back({{"bytes", point.planned_peak_bytes.count()},
-                      {"seconds", point.seconds},
-                      {"microbatch", point.microbatch},
-                      {"checkpoint", to_string(point.checkpoint)},
-                      {"compress_bits", point.compress_bits > 0 ? Json(point.compress_bits) : Json(nullptr)},
-                      {"fused_update", point.fuses_update},
-                      {"workspace_limit_bytes", point.workspace_limit ? Json(point.workspace_limit->count()) : Json(nullptr)}});
-  }
-  return result;
-}
+Json frontier_json(const Frontier& frontier) { return points_json(frontier.points); }
+
+Json considered_json(const Frontier& frontier) { return points_json(frontier.considered); }
 
 Json methods_json(std::span<const MethodStep> steps) {
   Json result = Json::array();
@@ -93,6 +100,12 @@ Json methods_json(std::span<const MethodStep> steps) {
     result.push_back({{"method", step.method}, {"bytes", step.planned_peak_bytes.count()}, {"seconds", step.seconds}});
   }
   return result;
+}
+
+void put_explanation(Json& json, const Frontier& frontier, std::span<const MethodStep> steps) {
+  json["frontier"] = frontier_json(frontier);
+  json["considered"] = considered_json(frontier);
+  json["methods"] = methods_json(steps);
 }
 
 }  // namespace snug::report

@@ -14,9 +14,13 @@ namespace snug::report {
 // The plan's neighbours on the frontier, the fastest and the smallest, and the steps that led to it.
 std::string explanation_text(const Frontier& frontier, const FrontierPoint& chosen, std::span<const MethodStep> steps);
 
-// One object a point: bytes, seconds, microbatch, checkpoint, workspace_limit_bytes.
+// One object a point: bytes, seconds, microbatch, checkpoint, fused_update, workspace_limit_bytes.
 nlohmann::ordered_json frontier_json(const Frontier& frontier);
+// The same of every plan that was compared on the way there; bytes are what it takes at least, before placement.
+nlohmann::ordered_json considered_json(const Frontier& frontier);
 // One object a step: method, bytes, seconds.
 nlohmann::ordered_json methods_json(std::span<const MethodStep> steps);
+// All three as fields `frontier`, `considered` and `methods`.
+void put_explanation(nlohmann::ordered_json& json, const Frontier& frontier, std::span<const MethodStep> steps);
 
 }  // namespace snug::report

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kScalars = "scalars";
 
-// The layer of every state.
+}  // namespace
+
 std::vector<std::string> layers_of_states(const Program& program) {
   std::vector<std::string> layers(program.states.size());
   const auto claim = [&](const Section& section, ValueId id, const std::string& layer) {
@@ -48,6 +49,8 @@ std::vector<std::string> layers_of_states(const Program& program) {
   }
   return layers;
 }
+
+namespace {
 
 class Layers {
  public:

@@ -19,6 +19,9 @@ struct LayerUse {
   PhaseFlops flops = {};  // of a step
 };
 
+// The layer of every state, by state: the first that reads it; a scalar's is "scalars".
+std::vector<std::string> layers_of_states(const Program& program);
+
 // In the order of the network. A value belongs to the layer whose node made it, a state to the first layer that reads it; the
 // scalar block, which all read, is a row of its own. The layers' bytes sum to those of the fullest moment.
 std::vector<LayerUse> layers_at_peak(const Plan& plan, const PeakMoment& peak);

@@ -1,9 +1,6 @@
 #include "train/elements.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "base/error.h"
 #include "base/half.h"
@@ -11,22 +8,6 @@
 namespace snug::train {
 
 namespace {
-
-// The nearest bfloat16 of a double, ties to even, as bits.
-std::uint16_t bf16_from_double(double value) {
-  if (std::isnan(value)) return static_cast<std::uint16_t>((std::bit_cast<std::uint64_t>(value) >> 48U & 0x8000U) | 0x7FC0U);
-  // A float on the way would round twice. Rounded to odd instead, it keeps whether anything was cut off, and the second
-  // rounding comes out right: a float has more than two bits beyond a bfloat16.
-  auto nearest = static_cast<float>(value);
-  auto bits = std::bit_cast<std::uint32_t>(nearest);
-  const auto back = static_cast<double>(nearest);
-  if (back != value && (bits & 1U) == 0) {
-    const bool away = std::fabs(back) < std::fabs(value);
-    bits = away ? bits + 1 : bits - 1;
-  }
-  const std::uint32_t rounded = bits + 0x7FFFU + (bits >> 16U & 1U);
-  return static_cast<std::uint16_t>(rounded >> 16U);
-}
 
 struct StoredHalf {
   std::uint16_t bits = 0;
@@ -38,8 +19,8 @@ struct StoredHalf {
 struct StoredBfloat {
   std::uint16_t bits = 0;
   StoredBfloat() = default;
-  explicit StoredBfloat(double value) : bits(bf16_from_double(value)) {}
-  explicit operator double() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U); }
+  explicit StoredBfloat(double value) : bits(bfloat_from_double(value)) {}
+  explicit operator double() const { return float_from_bfloat(bits); }
 };
 
 template <typename F>

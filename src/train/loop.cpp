@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "data/stream.h"
 #include "train/peak_measurement.h"
 
@@ -65,6 +66,7 @@ class Loop {
 
  private:
   void step(const data::Batch& batch);
+  void rewire();
   void evaluate();
   void save();
   [[noreturn]] void refuse(const std::string& what) const;
@@ -116,6 +118,7 @@ LoopResult Loop::run() {
   result_.images_per_second = seconds > 0 ? static_cast<double>(session_.plan().program.batch) / seconds : 0;
   result_.best_accuracy = progress_.best_metric;
   result_.measured_peak_bytes = session_.executor().measured_peak_bytes();
+  if (session_.follows_gradients()) result_.loss_scale = session_.loss_scale();
   return result_;
 }
 
@@ -126,8 +129,8 @@ void Loop::step(const data::Batch& batch) {
   const bool measured = measurement_.running();
   const Result done = session_.train_step(to_examples(batch));
   if (!measured) clock_.add(seconds_since(start));
-  if (!std::isfinite(done.loss)) refuse(fmt::format("the loss became {}", done.loss));
-  if (session_.clips() && !std::isfinite(session_.gradient_norm())) {
+  if (!std::isfinite(done.loss) && !done.overflowed) refuse(fmt::format("the loss became {}", done.loss));
+  if (session_.clips() && !done.overflowed && !std::isfinite(session_.gradient_norm())) {
     refuse(fmt::format("the gradients' norm became {}", session_.gradient_norm()));
   }
   measurement_.after_step(to_examples(batch));
@@ -149,15 +152,32 @@ void Loop::step(const data::Batch& batch) {
       .learning_rate = rate,
       .images_per_second = seconds > 0 ? static_cast<double>(session_.plan().program.batch) / seconds : 0,
       .seconds_left = seconds * static_cast<double>(settings_.total_steps - session_.step())};
-  result_.train_loss = done.loss;
+  if (std::isfinite(done.loss)) result_.train_loss = done.loss;
   MetricsLine line{.step = report.step,
                    .epoch = report.epoch,
                    .loss = report.loss,
                    .accuracy = report.accuracy,
-                   .learning_rate = report.learning_rate};
+                   .learning_rate = report.learning_rate,
+                   .resident_bytes = process_memory().resident.count()};
   if (report.images_per_second > 0) line.images_per_second = report.images_per_second;
+  if (session_.follows_gradients()) {
+    line.loss_scale = session_.loss_scale().scale;
+    line.skipped_steps = session_.loss_scale().skipped_steps;
+  }
   folder_.add_metrics(line);
   listener_.on_step(report);
+  if (rewires_after(settings_.rewiring, session_.step())) rewire();
+}
+
+void Loop::rewire() {
+  session_.rewire();
+  const SparseReport report = describe_sparse(session_);
+  const auto examples = static_cast<double>(dataset_.description().train_examples);
+  folder_.add_metrics({.step = session_.step(),
+                       .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
+                       .pruned = report.pruned,
+                       .threshold = report.threshold,
+                       .nonzeros = report.nonzeros});
 }
 
 void Loop::refuse(const std::string& what) const {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "train/rewiring.h"
 #include "train/run_folder.h"
 #include "train/schedule.h"
 #include "train/session.h"
@@ -19,6 +20,7 @@ namespace snug::train {
 struct LoopSettings {
   std::uint64_t total_steps = 0;
   Schedule schedule;
+  RewiringSchedule rewiring;                    // of sparse weights
   std::optional<std::uint64_t> eval_every;      // steps; nothing: after every epoch
   std::optional<std::uint64_t> snapshot_every;  // steps; nothing: after every epoch
   std::size_t keep = 2;                         // newest snapshots kept beside the best
@@ -60,13 +62,15 @@ struct LoopResult {
   std::optional<double> best_accuracy;
   std::filesystem::path last_snapshot;
   Bytes measured_peak_bytes;
+  std::optional<LossScale> loss_scale;  // where it follows the gradients
 };
 
 // Steps of one epoch; the last batch may be smaller.
 std::uint64_t steps_per_epoch(const data::Description& data, std::int64_t batch);
 
 // Goes on from where `progress` and the session stand. `stop` may be set by a signal handler. UserError when the loss is not
-// finite (the step's update is then not made), when the data turns out damaged or the folder cannot be written.
+// finite (the step's update is then not made) and a smaller loss scale would not help, when the data turns out damaged or the
+// folder cannot be written.
 LoopResult run_loop(Session& session, const data::Dataset& dataset, const LoopSettings& settings, Progress progress,
                     RunFolder& folder, LoopListener& listener, const std::atomic<bool>& stop);
 

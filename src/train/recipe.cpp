@@ -20,7 +20,9 @@ namespace {
 constexpr std::int64_t kMostCount = std::int64_t{1} << 40U;
 constexpr std::uint64_t kMostRecipeBytes = 1'000'000;
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "fp16", "bf16"};
+constexpr std::array<std::string_view, 2> kRoundings{"nearest", "stochastic"};
 constexpr std::array<std::string_view, 2> kDevices{"cpu", "cuda"};
+constexpr std::array<std::string_view, 3> kSparseMethods{"fixed", "set", "dsr"};
 constexpr std::array<std::string_view, 3> kSchedules{"constant", "step", "cosine"};
 
 // What is wrong with a recipe's values: the key, as in "optimizer.momentum", and a sentence about it.
@@ -91,6 +93,31 @@ void check_schedule(const ScheduleRecipe& schedule, Checker& check) {
     check.require(schedule.milestones.empty(), "schedule.milestones", "go only with kind = \"step\"");
 }
 
+void check_sparse(const SparseRecipe& sparse, Checker& check) {
+  if (!sparse.nonzero) {
+    check.require(sparse == SparseRecipe{}, "sparse.nonzero", "is missing; say what share of the weights is stored, as in 0.3");
+    return;
+  }
+  check.require(*sparse.nonzero > 0 && *sparse.nonzero <= 1, "sparse.nonzero",
+                fmt::format("takes a number above 0, up to 1, not {}", *sparse.nonzero));
+  check.choice("sparse.method", sparse.method, kSparseMethods);
+  check.number("sparse.rewire_fraction", sparse.rewire_fraction, 0, 1);
+  check.number("sparse.threshold", sparse.threshold, 0, 1e6);
+  for (const double every : sparse.rewire_every) {
+    check.require(every >= 0 && every <= 1e9 && every == std::floor(every), "sparse.rewire_every",
+                  "takes whole numbers of steps, 0 for never");
+  }
+  double before = 0;
+  for (const double milestone : sparse.rewire_milestones) {
+    check.require(milestone > before && std::isfinite(milestone), "sparse.rewire_milestones",
+                  "must be numbers of epochs that rise");
+    before = milestone;
+  }
+  check.require(sparse.rewire_every.size() == sparse.rewire_milestones.size() + 1, "sparse.rewire_every",
+                fmt::format("has {} numbers where {} milestones need {}", sparse.rewire_every.size(),
+                            sparse.rewire_milestones.size(), sparse.rewire_milestones.size() + 1));
+}
+
 std::optional<Complaint> find_complaint(const Recipe& recipe) {
   Checker check;
   check.text("model", recipe.model);
@@ -103,7 +130,16 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
                 fmt::format("of {} is more than the batch of {}", recipe.microbatch.value_or(1), recipe.batch));
   check.count("min_microbatch", recipe.min_microbatch, 1);
   check.count("statistics_group", recipe.statistics_group, 1);
+  check.require(!recipe.min_microbatch || !recipe.statistics_group, "min_microbatch",
+                "has no say beside statistics_group, which keeps statistics the same however the batch is split; leave out one");
   check.choice("precision", recipe.precision, kPrecisions);
+  if (recipe.rounding) {
+    check.choice("rounding", *recipe.rounding, kRoundings);
+    check.require(recipe.precision != "fp32", "rounding", "is about updates of 16 bits; leave it out with fp32");
+  }
+  check.count("loss_scale_growth", recipe.loss_scale_growth, 1);
+  check.require(!recipe.loss_scale_growth || recipe.precision == "fp16", "loss_scale_growth",
+                "goes only with precision = \"fp16\"");
   if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
   if (recipe.compress) {
     check.require(*recipe.compress == 8 || *recipe.compress == 4 || *recipe.compress == 2, "compress",
@@ -125,6 +161,7 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
   if (recipe.init) check.text("init", *recipe.init);
   check_optimizer(recipe.optimizer, check);
   check_schedule(recipe.schedule, check);
+  check_sparse(recipe.sparse, check);
   return check.complaint;
 }
 
@@ -165,6 +202,8 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   root.count("min_microbatch", recipe.min_microbatch);
   root.count("statistics_group", recipe.statistics_group);
   root.text("precision", recipe.precision);
+  root.text("rounding", recipe.rounding);
+  root.count("loss_scale_growth", recipe.loss_scale_growth);
   root.text("checkpoint", recipe.checkpoint);
   root.count("compress", recipe.compress);
   root.bytes("budget", recipe.budget_bytes);
@@ -202,7 +241,15 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   schedule.number("gamma", recipe.schedule.gamma);
   schedule.number("final", recipe.schedule.final);
 
-  for (const RecipeTable* table : {&root, &optimizer, &schedule}) table->refuse_unknown_keys();
+  RecipeTable sparse = root.table("sparse");
+  sparse.number("nonzero", recipe.sparse.nonzero);
+  sparse.text("method", recipe.sparse.method);
+  sparse.numbers("rewire_every", recipe.sparse.rewire_every);
+  sparse.numbers("rewire_milestones", recipe.sparse.rewire_milestones);
+  sparse.number("rewire_fraction", recipe.sparse.rewire_fraction);
+  sparse.number("threshold", recipe.sparse.threshold);
+
+  for (const RecipeTable* table : {&root, &optimizer, &schedule, &sparse}) table->refuse_unknown_keys();
   if (const auto complaint = find_complaint(recipe)) root.refuse(complaint->key, complaint->sentence);
   return recipe;
 }
@@ -236,6 +283,8 @@ std::string print_recipe(const Recipe& recipe) {
   optional_number("min_microbatch", recipe.min_microbatch);
   optional_number("statistics_group", recipe.statistics_group);
   line("precision", toml_text(recipe.precision));
+  optional_text("rounding", recipe.rounding);
+  optional_number("loss_scale_growth", recipe.loss_scale_growth);
   optional_text("checkpoint", recipe.checkpoint);
   optional_number("compress", recipe.compress);
   if (recipe.budget_bytes) line("budget", toml_bytes(*recipe.budget_bytes));
@@ -267,6 +316,15 @@ std::string print_recipe(const Recipe& recipe) {
   line("milestones", fmt::format("[{}]", fmt::join(recipe.schedule.milestones, ", ")));
   number("gamma", recipe.schedule.gamma);
   number("final", recipe.schedule.final);
+
+  if (!recipe.sparse.nonzero) return text;
+  text += "\n[sparse]\n";
+  number("nonzero", *recipe.sparse.nonzero);
+  line("method", toml_text(recipe.sparse.method));
+  line("rewire_every", fmt::format("[{}]", fmt::join(recipe.sparse.rewire_every, ", ")));
+  line("rewire_milestones", fmt::format("[{}]", fmt::join(recipe.sparse.rewire_milestones, ", ")));
+  number("rewire_fraction", recipe.sparse.rewire_fraction);
+  number("threshold", recipe.sparse.threshold);
   return text;
 }
 

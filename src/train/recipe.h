@@ -49,6 +49,19 @@ struct ScheduleRecipe {
   friend bool operator==(const ScheduleRecipe&, const ScheduleRecipe&) = default;
 };
 
+// Weights stored by their nonzeros. What is not told is as in the report (Table 5), whose schedule is for 200 epochs.
+struct SparseRecipe {
+  std::optional<double> nonzero;  // the share that is stored; nothing: all weights are dense
+  std::string method = "dsr";     // fixed, set or dsr
+  // After how many steps the pattern is rewired: the first number until the first milestone, in epochs, and so on; 0: never.
+  std::vector<double> rewire_every = {100, 200, 400, 800, 0};
+  std::vector<double> rewire_milestones = {25, 80, 140, 190};
+  double rewire_fraction = 0.01377866;  // of all weights of the sparse tensors, zero or not
+  double threshold = 1e-3;              // weights below it are pruned, in the beginning
+
+  friend bool operator==(const SparseRecipe&, const SparseRecipe&) = default;
+};
+
 struct Recipe {
   std::string model;
   std::optional<std::int64_t> classes;     // nothing: the data's or the model's own
@@ -60,10 +73,12 @@ struct Recipe {
   std::optional<std::int64_t> min_microbatch;
   std::optional<std::int64_t> statistics_group;  // of batch norm; nothing: the microbatch
   std::string precision = "fp32";
-  std::optional<std::string> checkpoint;  // nothing: the planner's choice
-  std::optional<std::int64_t> compress;   // bits of an element that waits for backward; nothing: the planner's choice
-  std::optional<Bytes> budget_bytes;      // written budget = "24MB"
-  std::optional<Bytes> workspace_limit;   // of one kernel; nothing: the planner's choice
+  std::optional<std::string> rounding;            // of updates of 16 bits, nearest or stochastic; nothing: as suits the precision
+  std::optional<std::int64_t> loss_scale_growth;  // steps without overflow after which fp16's loss scale doubles; nothing: 2000
+  std::optional<std::string> checkpoint;          // nothing: the planner's choice
+  std::optional<std::int64_t> compress;           // bits of an element that waits for backward; nothing: the planner's choice
+  std::optional<Bytes> budget_bytes;              // written budget = "24MB"
+  std::optional<Bytes> workspace_limit;           // of one kernel; nothing: the planner's choice
   std::vector<std::string> allow = {"exact", "reassociated", "microbatch"};
   std::string device = "cpu";
   std::int64_t threads = 0;            // 0: all cores
@@ -77,6 +92,7 @@ struct Recipe {
   std::optional<std::string> init;             // weights to begin with
   OptimizerRecipe optimizer;
   ScheduleRecipe schedule;
+  SparseRecipe sparse;
 
   friend bool operator==(const Recipe&, const Recipe&) = default;
 };

@@ -18,9 +18,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kRecipe = "recipe.toml";
-constexpr const char* kPlan = "plan.txt";
-constexpr const char* kMetrics = "metrics.jsonl";
 constexpr const char* kLog = "log.txt";
 constexpr const char* kSnapshots = "snapshots";
 
@@ -44,7 +41,7 @@ FileHandle take_lock(const fs::path& folder) {
 }
 
 bool holds_run(const fs::path& folder) {
-  return fs::exists(folder / kRecipe) || fs::exists(folder / kMetrics) || fs::exists(folder / kSnapshots);
+  return fs::exists(folder / kRecipeFile) || fs::exists(folder / kMetricsFile) || fs::exists(folder / kSnapshots);
 }
 
 // What a killed process left half written.
@@ -78,15 +75,21 @@ std::string to_json(const MetricsLine& line) {
   add("loss", line.loss);
   add("accuracy", line.accuracy);
   add("learning_rate", line.learning_rate);
+  add("loss_scale", line.loss_scale);
   add("images_per_second", line.images_per_second);
+  add("resident_bytes", line.resident_bytes);
+  add("skipped_steps", line.skipped_steps);
   add("measured_peak_bytes", line.measured_peak_bytes);
   add("test_loss", line.test_loss);
   add("test_accuracy", line.test_accuracy);
+  add("pruned", line.pruned);
+  add("threshold", line.threshold);
+  for (const auto& [layer, count] : line.nonzeros) json["nonzeros"][layer] = count;
   return json.dump();
 }
 
 RunFolder::RunFolder(fs::path path, FileHandle lock)
-    : path_(std::move(path)), lock_(std::move(lock)), metrics_(path_ / kMetrics), log_(path_ / kLog) {
+    : path_(std::move(path)), lock_(std::move(lock)), metrics_(path_ / kMetricsFile), log_(path_ / kLog) {
   make_folder(path_ / kSnapshots);
 }
 
@@ -95,26 +98,26 @@ RunFolder RunFolder::create(const fs::path& path, const Recipe& recipe, const Pl
   make_folder(path);
   FileHandle lock = take_lock(path);
   if (holds_run(path)) throw_user_error("folder '{}' holds a run already; resume it, or choose another folder", path.string());
-  if (plan != nullptr) write_plan_file(path / kPlan, *plan);
-  write_text_file(path / kRecipe, text);
+  if (plan != nullptr) write_plan_file(path / kPlanFile, *plan);
+  write_text_file(path / kRecipeFile, text);
   return {path, std::move(lock)};
 }
 
 RunFolder RunFolder::resume(const fs::path& path) {
-  if (!fs::exists(path / kRecipe)) throw_user_error("folder '{}' holds no run to resume", path.string());
+  if (!fs::exists(path / kRecipeFile)) throw_user_error("folder '{}' holds no run to resume", path.string());
   FileHandle lock = take_lock(path);
   remove_temporaries(path);
   remove_temporaries(path / kSnapshots);
   return {path, std::move(lock)};
 }
 
-Recipe RunFolder::recipe() const { return read_recipe(path_ / kRecipe); }
+Recipe RunFolder::recipe() const { return read_recipe(path_ / kRecipeFile); }
 
-std::filesystem::path RunFolder::plan_path() const { return path_ / kPlan; }
+std::filesystem::path RunFolder::plan_path() const { return path_ / kPlanFile; }
 
 void RunFolder::rewind(std::uint64_t step) {
-  std::ifstream lines(path_ / kMetrics);
-  AtomicFile kept(path_ / kMetrics);
+  std::ifstream lines(path_ / kMetricsFile);
+  AtomicFile kept(path_ / kMetricsFile);
   for (std::string line; std::getline(lines, line);) {
     const auto line_step = step_of_line(line);
     if (!line_step || *line_step > step) continue;
@@ -122,7 +125,7 @@ void RunFolder::rewind(std::uint64_t step) {
     kept.write(std::as_bytes(std::span(line)));
   }
   kept.commit();
-  metrics_ = AppendFile(path_ / kMetrics);  // the old one went with the rename
+  metrics_ = AppendFile(path_ / kMetricsFile);  // the old one went with the rename
   set_later_snapshots_aside(path_, step);
 }
 

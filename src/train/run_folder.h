@@ -11,7 +11,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "plan/plan.h"
 #include "train/file_io.h"
@@ -20,6 +23,10 @@
 
 namespace snug::train {
 
+inline constexpr const char* kRecipeFile = "recipe.toml";
+inline constexpr const char* kPlanFile = "plan.txt";
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
+
 // One line of metrics.jsonl.
 struct MetricsLine {
   std::uint64_t step = 0;
@@ -27,10 +34,17 @@ struct MetricsLine {
   std::optional<double> loss;      // mean over the training examples since the last line
   std::optional<double> accuracy;  // share of them, 0 to 1
   std::optional<double> learning_rate;
+  std::optional<double> loss_scale;  // where gradients are scaled
   std::optional<double> images_per_second;
-  std::optional<std::int64_t> measured_peak_bytes;
+  std::optional<std::uint64_t> skipped_steps;       // for an overflow, so far
+  std::optional<std::int64_t> resident_bytes;       // of the process now, as the operating system counts
+  std::optional<std::int64_t> measured_peak_bytes;  // of the arena
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
+  // Of a rewiring of sparse weights: how many went and came, the next threshold, and where the nonzeros are now.
+  std::optional<std::int64_t> pruned;
+  std::optional<double> threshold;
+  std::vector<std::pair<std::string, std::int64_t>> nonzeros;
 };
 
 // A number that JSON does not have (NaN, infinity) is written as null.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "ops/ops.h"
@@ -35,7 +36,16 @@ void Session::set_loss_scale(double loss_scale) {
         "another; leave out one of the two",
         loss_scale);
   }
-  loss_scale_ = loss_scale;
+  loss_scale_.scale = loss_scale;
+}
+
+void Session::follow_gradients(std::uint64_t grow_after) {
+  if (grow_after < 1) throw UserError("a loss scale cannot grow after 0 steps; use at least 1");
+  if (!gradient_norm_.valid())
+    throw_user_error("the program of '{}' does not look for gradients that overflow; compile it with finds_overflow",
+                     plan_->program.name);
+  grow_after_ = grow_after;
+  if (clip_norm_ == 0) clip_norm_ = std::numeric_limits<float>::infinity();
 }
 
 void Session::set_clip_norm(double clip_norm) {
@@ -88,7 +98,7 @@ Result Session::run(SectionKind kind, const Examples& examples) {
                               .valid_examples = count,
                               .batch_examples = total,
                               .learning_rate = learning_rate_,
-                              .loss_scale = loss_scale_,
+                              .loss_scale = loss_scale_.scale,
                               .clip_norm = clip_norm_});
     executor_->run(kind);
   }
@@ -111,11 +121,18 @@ Result Session::train_step(const Examples& examples) {
     result.skipped = true;
     // All that an update reads of the block.
     executor_->write_scalars(
-        {.learning_rate = learning_rate_, .loss_scale = loss_scale_, .skip_update = 1, .clip_norm = clip_norm_});
+        {.learning_rate = learning_rate_, .loss_scale = loss_scale_.scale, .skip_update = 1, .clip_norm = clip_norm_});
   }
   executor_->run(SectionKind::update);
+  if (grow_after_ > 0) adjust_loss_scale(result);
   ++step_;
   return result;
+}
+
+void Session::adjust_loss_scale(Result& result) {
+  if (std::isfinite(result.loss) && std::isfinite(gradient_norm())) return loss_scale_.grow(grow_after_);
+  result.skipped = true;
+  result.overflowed = loss_scale_.shrink();
 }
 
 Result Session::evaluate(const Examples& examples) {
@@ -123,12 +140,18 @@ Result Session::evaluate(const Examples& examples) {
   return run(SectionKind::eval, examples);
 }
 
+void Session::rewire() {
+  executor_->write_scalars({.seed = seed_, .step = step_});
+  executor_->run(SectionKind::rewire);
+}
+
 Session::Counters Session::counters() const {
   return {.seed = seed_, .step = step_, .learning_rate = learning_rate_, .loss_scale = loss_scale_};
 }
 
 void Session::restore(const Counters& counters) {
-  set_loss_scale(counters.loss_scale);
+  set_loss_scale(counters.loss_scale.scale);
+  loss_scale_ = counters.loss_scale;
   seed_ = counters.seed;
   step_ = counters.step;
   learning_rate_ = counters.learning_rate;

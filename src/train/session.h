@@ -10,6 +10,7 @@
 #include "ir/kernel.h"
 #include "plan/plan.h"
 #include "runtime/executor.h"
+#include "train/loss_scale.h"
 
 namespace snug::train {
 
@@ -25,6 +26,8 @@ struct Result {
   std::int64_t correct = 0;
   std::int64_t examples = 0;
   bool skipped = false;  // the loss was not finite: the step left weights and optimizer as they were
+  // Loss or gradients were not finite, the step was skipped, and the loss scale is now smaller. Only where it follows them.
+  bool overflowed = false;
 };
 
 class Session {
@@ -43,13 +46,22 @@ class Session {
   // Any number of examples; weights, statistics and counters stay as they are.
   Result evaluate(const Examples& examples);
 
+  // Moves the pattern of sparse weights (the program's section `rewire`), keyed by seed and step.
+  void rewire();
+
   void set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
-  // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Fixed; losses that
-  // are reported are not scaled. A power of two changes no bit as long as nothing over- or underflows.
+  // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Losses that are
+  // reported are not scaled. A power of two changes no bit as long as nothing over- or underflows. Fixed, unless it follows the
+  // gradients: then it is halved after a step whose loss or gradients are not finite, and doubled after `grow_after` others.
   void set_loss_scale(double loss_scale);
+  // UserError when the program does not look at its gradients (SgdOptions::finds_overflow or clip_norm).
+  void follow_gradients(std::uint64_t grow_after = LossScale::kGrowAfter);
+  bool follows_gradients() const { return grow_after_ > 0; }
+  const LossScale& loss_scale() const { return loss_scale_; }
   // What the length of all gradients together is cut down to, as torch.nn.utils.clip_grad_norm_ does; infinity only measures it.
   // Needed before the first step where the program clips (SgdOptions::clip_norm above 0), not possible elsewhere.
   void set_clip_norm(double clip_norm);
+  // Whether the program measures the length of its gradients.
   bool clips() const { return gradient_norm_.valid(); }
   // That length before clipping in the last step; not finite when that step's update was skipped for it. Waits for the update.
   double gradient_norm() const;
@@ -60,7 +72,7 @@ class Session {
     std::uint64_t seed = 0;
     std::uint64_t step = 0;
     double learning_rate = 0.1;
-    double loss_scale = 1;
+    LossScale loss_scale = {.scale = 1};
 
     friend bool operator==(const Counters&, const Counters&) = default;
   };
@@ -89,6 +101,7 @@ class Session {
   void check(const Examples& examples) const;
   StateId required_state(std::string_view name) const;
   StateId floating_state(const std::string& name) const;
+  void adjust_loss_scale(Result& result);
 
   // The executor keeps references to both; held by pointer, they stay put when a session moves.
   std::unique_ptr<const Plan> plan_;
@@ -101,8 +114,9 @@ class Session {
   std::uint64_t seed_;
   std::uint64_t step_ = 0;
   double learning_rate_ = 0.1;
-  double loss_scale_ = 1;
-  float clip_norm_ = 0;  // 0: not set
+  LossScale loss_scale_ = {.scale = 1};
+  std::uint64_t grow_after_ = 0;  // 0: the loss scale is fixed
+  float clip_norm_ = 0;           // 0: not set
 };
 
 }  // namespace snug::train

@@ -52,6 +52,12 @@ class Metadata {
     return result;
   }
 
+  // For what snapshots did not always have.
+  template <typename T>
+  T number_or(const std::string& key, T fallback) const {
+    return find(key) == nullptr ? fallback : number<T>(key);
+  }
+
  private:
   const std::map<std::string, std::string>& entries_;
   std::string source_;
@@ -65,7 +71,9 @@ std::map<std::string, std::string> metadata_of(const Session& session, const Pro
                                              {"snug.seed", fmt::format("{}", counters.seed)},
                                              {"snug.step", fmt::format("{}", counters.step)},
                                              {"snug.learning_rate", fmt::format("{}", counters.learning_rate)},
-                                             {"snug.loss_scale", fmt::format("{}", counters.loss_scale)},
+                                             {"snug.loss_scale", fmt::format("{}", counters.loss_scale.scale)},
+                                             {"snug.good_steps", fmt::format("{}", counters.loss_scale.good_steps)},
+                                             {"snug.skipped_steps", fmt::format("{}", counters.loss_scale.skipped_steps)},
                                              {"snug.epoch", fmt::format("{}", progress.epoch)},
                                              {"snug.position", fmt::format("{}", progress.position)},
                                              {"snug.best_step", fmt::format("{}", progress.best_step)},
@@ -108,7 +116,9 @@ SnapshotInfo verified_info(const SafetensorsReader& reader) {
   info.counters = {.seed = metadata.number<std::uint64_t>("snug.seed"),
                    .step = metadata.number<std::uint64_t>("snug.step"),
                    .learning_rate = metadata.number<double>("snug.learning_rate"),
-                   .loss_scale = metadata.number<double>("snug.loss_scale")};
+                   .loss_scale = {.scale = metadata.number<double>("snug.loss_scale"),
+                                  .good_steps = metadata.number_or<std::uint64_t>("snug.good_steps", 0),
+                                  .skipped_steps = metadata.number_or<std::uint64_t>("snug.skipped_steps", 0)}};
   info.progress = {.epoch = metadata.number<std::uint64_t>("snug.epoch"),
                    .position = metadata.number<std::uint64_t>("snug.position"),
                    .best_step = metadata.number<std::uint64_t>("snug.best_step"),

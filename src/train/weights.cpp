@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "train/elements.h"
+#include "train/sparse_weights.h"
 #include "train/weights_tensors.h"
 
 namespace snug::train {
@@ -20,10 +21,14 @@ bool is_batch_counter(std::string_view name) { return name.ends_with("num_batche
 
 void export_weights(const std::filesystem::path& path, const Session& session) {
   const Program& program = session.plan().program;
-  const std::vector<StateId> states = states_of(program, kWeightRoles);
+  std::vector<StateId> states = states_of(program, kWeightRoles);
+  std::erase_if(states, [&](StateId id) { return is_sparse_store(program, program.state(id)); });
   std::vector<TensorInfo> tensors;
   tensors.reserve(states.size());
   for (const StateId id : states) tensors.push_back(tensor_of(program.state(id)));
+  // Sparse weights are as wide as other weights or narrower: behind them every tensor lies on a multiple of its element's size.
+  const std::vector<TensorInfo> sparse = sparse_tensor_infos(program);
+  tensors.insert(tensors.end(), sparse.begin(), sparse.end());
 
   AtomicFile file(path);
   const std::string header = make_safetensors_header(tensors, {{"format", "pt"}, {"model", program.name}});
@@ -34,11 +39,17 @@ void export_weights(const std::filesystem::path& path, const Session& session) {
     session.read_logical(id, bytes);
     file.write(bytes);
   }
+  for (std::size_t i = 0; i < sparse.size(); ++i)
+    read_sparse_tensor(session, i, [&](std::span<const std::byte> row) { file.write(row); });
   file.commit();
 }
 
 void import_weights(const std::filesystem::path& path, Session& session) {
   const Program& program = session.plan().program;
+  if (!sparse_tensor_infos(program).empty()) {
+    throw_user_error("'{}' has dense weights, and those of '{}' are stored sparse; train with --nonzero 1, or without --init",
+                     path.string(), program.name);
+  }
   const SafetensorsReader reader(path);
   const std::string source = "'" + path.string() + "'";
   const std::vector<StateId> states = states_of(program, kWeightRoles);

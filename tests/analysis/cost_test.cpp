@@ -79,6 +79,16 @@ TEST(Cost, OtherNumbersOfExamplesAreScaledFromTheNearest) {
       << "traffic bound: in proportion to the bytes";
 }
 
+TEST(Cost, AKernelsOwnTimeIsKnownForEveryNumberOfExamples) {
+  const CostTable costs = make_cost_table(std::vector{measured(linear_of(1024, "fast"), 8.0)});
+  const auto known = [&](const Program& program) {
+    return is_measured_with_kernel(costs, program.sections[0], program.sections[0].nodes[0]);
+  };
+  EXPECT_TRUE(known(linear_of(1024, "fast")));
+  EXPECT_TRUE(known(linear_of(7, "fast")));
+  EXPECT_FALSE(known(linear_of(1024, "slow")));
+}
+
 TEST(Cost, BetweenTwoMeasuredSizesLiesBetweenTheirTimes) {
   const CostTable costs = make_cost_table(std::vector{measured(linear_of(4096), 9.0), measured(linear_of(1024), 4.0)});
   const double between = seconds_of(costs, linear_of(2048));

@@ -52,6 +52,24 @@ TEST(Trainer, SameSeedGivesTheSameBits) {
   EXPECT_NE(other.parameter("conv1.weight"), weights[0]);
 }
 
+TEST(Trainer, TrainsWith16BitsInLessMemory) {
+  const Batch batch = batch_of(6);
+  Trainer single(tiny(), {.batch = 6});
+  EXPECT_EQ(single.memory().precision, "fp32");
+  for (const std::string precision : {"bf16", "fp16"}) {
+    Trainer trainer(tiny(), {.batch = 6, .precision = precision});
+    EXPECT_EQ(trainer.memory().precision, precision);
+    EXPECT_LT(trainer.memory().planned_peak_bytes, single.memory().planned_peak_bytes);
+    const double first = trainer.train(batch.images, batch.labels).loss;
+    for (int step = 0; step < 10; ++step) trainer.train(batch.images, batch.labels);
+    EXPECT_LT(trainer.train(batch.images, batch.labels).loss, first);
+  }
+  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 6, .precision = "fp8"}); }),
+            "precision 'fp8' is not possible on 'cpu'; use fp32, bf16 or fp16");
+  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 6, .rounding = "nearest"}); }),
+            "rounding is about updates of 16 bits; leave it out with fp32");
+}
+
 TEST(Trainer, StatisticsInGroupsDoWhatMicrobatchesDo) {
   const Batch batch = batch_of(7);
   const auto weights = [&](std::int64_t microbatch, std::int64_t group) {
@@ -154,7 +172,7 @@ TEST(Trainer, ABudgetWithExactMethodsAloneGivesTheBitsOfPlainTraining) {
   }
   EXPECT_EQ(less.parameter("conv1.weight"), plain.parameter("conv1.weight"));
   EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 4, .allow = "magic"}); }),
-            "allow is 'magic'; it can be exact, reassociated, microbatch, compressed");
+            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed");
 }
 
 TEST(Trainer, ClipsGradients) {

@@ -32,6 +32,15 @@ TEST(LowerClipping, MeasuresAllGradientsBeforeTheFirstUpdate) {
   EXPECT_EQ(to_string(program.state(program.find_state("gradient_norm")).type), "f64[2]");
 }
 
+TEST(LowerClipping, OverflowsAreFoundByTheSameNodes) {
+  const auto text = [](const SgdOptions& sgd) { return print(lower(two_layers(), {.sgd = sgd})); };
+  std::string found = text({.finds_overflow = true});
+  const std::string mark = " {finds_overflow=1}";
+  ASSERT_TRUE(contains(found, mark));
+  EXPECT_EQ(found, text({.clip_norm = 2, .finds_overflow = true}));
+  EXPECT_EQ(found.erase(found.find(mark), mark.size()), text({.clip_norm = 2}));
+}
+
 TEST(LowerClipping, ReadsBackFromText) {
   const Program program = lower(two_layers(), {.sgd = {.clip_norm = 2}});
   EXPECT_EQ(print(parse_program(print(program), ops::find)), print(program));

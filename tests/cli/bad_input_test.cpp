@@ -36,13 +36,16 @@ INSTANTIATE_TEST_SUITE_P(
     Commands, BadInputs,
     testing::Values(
         BadInput{"",
-                 "no command is given; the commands are train, plan, profile, sweep, eval, export and data (see 'snug --help')"},
-        BadInput{"trian",
-                 "there is no command 'trian'; the commands are train, plan, profile, sweep, eval, export and data (see 'snug "
+                 "no command is given; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
                  "--help')"},
-        BadInput{"help",
-                 "there is no command 'help'; the commands are train, plan, profile, sweep, eval, export and data (see 'snug "
-                 "--help')"},
+        BadInput{
+            "trian",
+            "there is no command 'trian'; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
+            "--help')"},
+        BadInput{
+            "help",
+            "there is no command 'help'; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
+            "--help')"},
         BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
         BadInput{"--bogus plan wrn-28-2 --batch 4", "there is no flag '--bogus' (see 'snug --help')"}));
 
@@ -59,8 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan wrn-28-2 --batch 4 --accounting real", "'snug plan' has no flag '--accounting' (see 'snug plan --help')"},
         BadInput{"plan wrn-28-2 --batch", "--batch needs a value"}, BadInput{"plan wrn-28-2 --batch=", "--batch needs a value"},
         BadInput{"plan wrn-28-2 --batch 4 --freeze", "--freeze needs a value"},
-        BadInput{"plan wrn-28-2 --batch 4 --json=maybe",
-                 "--json, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone"},
+        BadInput{
+            "plan wrn-28-2 --batch 4 --json=maybe",
+            "--json, --timeline, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --json",
                  "--dump-after prints the program and nothing else; leave out --json"},
         BadInput{"plan small-cnn --batch 4 --dump-after share_bytes --kernels",
@@ -81,11 +85,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan wrn-28-2 --batch 4 --image-size 0", "--image-size takes a whole number from 1 to 65536, not '0'"},
         BadInput{"plan wrn-28-2 --batch 4 --threads 0", "--threads takes a whole number from 1 to 1024, not '0'"}));
 
-INSTANTIATE_TEST_SUITE_P(NotYet, BadInputs,
-                         testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp16",
-                                                  "--precision 'fp16' is not possible; so far there is only 'fp32'"},
-                                         BadInput{"profile wrn-28-2 --batch 4 --nonzero 0.3",
-                                                  "--nonzero goes with --accounting paper; weights are trained dense so far"}));
+INSTANTIATE_TEST_SUITE_P(
+    NotYet, BadInputs,
+    testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp8",
+                             "precision 'fp8' is not possible on 'cpu'; use fp32, bf16 or fp16"},
+                    BadInput{"plan wrn-28-2 --batch 4 --precision fp16 --enable-pass fuse_update",
+                             "pass 'fuse_update' makes each update during backward, but dynamic loss scaling looks at all "
+                             "gradients before it; use fp32 or bf16, or leave out the pass"},
+                    BadInput{"train small-cnn --nonzero 0.3 --device cuda",
+                             "sparse weights are trained on the CPU so far; leave out --nonzero or --device cuda"},
+                    BadInput{"plan wrn-28-2 --batch 4 --nonzero 1.5", "--nonzero takes a number from 0.0001 to 1, not '1.5'"}));
 
 INSTANTIATE_TEST_SUITE_P(
     PaperAccounting, BadInputs,

@@ -134,18 +134,22 @@ INSTANTIATE_TEST_SUITE_P(
             "--budget: 'lots' is not a size; write a number of bytes such as 6.7MB (1e6), 6.4MiB (2^20) or 6700000"},
         Bad{"train small-cnn --budget 0", "budget must be more than 0 bytes"},
         Bad{"train small-cnn --device tpu", "device is 'tpu'; it can be cpu, cuda"},
-        Bad{"train small-cnn --precision fp16", "precision 'fp16' is not possible on 'cpu'; use fp32"},
+        Bad{"train small-cnn --precision bf16 --device cuda", "precision 'bf16' is not possible on 'cuda'; use fp32 or fp16"},
+        Bad{"train small-cnn --precision bf16 --rounding up", "rounding is 'up'; it can be nearest, stochastic"},
+        Bad{"plan small-cnn --batch 10 --precision fp16 --rounding up", "rounding is 'up'; it can be nearest, stochastic"},
+        Bad{"train small-cnn --rounding nearest", "rounding is about updates of 16 bits; leave it out with fp32"},
+        Bad{"plan small-cnn --batch 10 --rounding nearest", "rounding is about updates of 16 bits; leave it out with fp32"},
         Bad{"train small-cnn --precision int3", "precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
             "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
-        Bad{"train small-cnn --allow magic", "allow is 'magic'; it can be exact, reassociated, microbatch, compressed"},
+        Bad{"train small-cnn --allow magic",
+            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed"},
         Bad{"train small-cnn --allow exact,sparse",
             "allow 'sparse' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch, "
-            "compressed"},
-        Bad{"plan small-cnn --batch 10 --allow precision",
-            "allow 'precision' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch, "
-            "compressed"},
+            "precision, compressed"},
+        Bad{"sweep small-cnn --batch 10 --allow exact,precision",
+            "a sweep measures one precision; give it with --precision, and leave precision out of --allow"},
         Bad{"train small-cnn --checkpoint optimal",
             "checkpoint 'optimal' fills a limit; give it one, as in optimal:24MB, or a --budget"},
         Bad{"train small-cnn --out {dir}/new --plan {dir}/missing.plan",
@@ -272,8 +276,8 @@ INSTANTIATE_TEST_SUITE_P(
             "small-cnn at batch 100 does not fit 3000000 bytes: it takes 17630800 bytes (17.63 MB), with microbatches of "
             "100 and checkpoint none and weights updated in backward, where the largest values alive are 'conv1' (6.55 "
             "MB), 'conv2' (3.28 MB) and 'pool1' (1.64 MB); give that much, or leave out --microbatch, so that a smaller "
-            "one can be chosen, or leave out --checkpoint, so that another strategy can be chosen, or use a smaller "
-            "--batch",
+            "one can be chosen, or leave out --checkpoint, so that another strategy can be chosen, or add compressed "
+            "to --allow, so that activations can wait in few bits (about 14.48 MB), or use a smaller --batch",
             3}));
 
 // A disk without room for a snapshot: the run ends with a sentence, and the snapshots before it are whole.

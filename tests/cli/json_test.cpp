@@ -122,6 +122,7 @@ TEST(Json, ExplainAddsTheFrontierAndWhatEachMethodDoes) {
     EXPECT_LT(frontier[i].at("seconds"), frontier[i - 1].at("seconds"));
   }
   EXPECT_TRUE(has_this);
+  EXPECT_GT(json.at("considered").size(), frontier.size());
   EXPECT_EQ(json.at("methods").front().at("bytes"), frontier.back().at("bytes"));
   EXPECT_EQ(json.at("methods").back().at("bytes"), json.at("planned_peak_bytes"));
 }
@@ -152,6 +153,13 @@ TEST(Json, KernelsAreListedWhenAskedFor) {
     EXPECT_TRUE(use.at("workspace_bytes").is_number_integer());
     EXPECT_TRUE(use.at("refusals").is_array());
   }
+}
+
+TEST(Json, TheTimelineIsThereWhenAskedFor) {
+  const Json json = json_of({"plan", "small-cnn", "--batch", "8", "--json", "--timeline"});
+  expect_published_fields(json);
+  EXPECT_EQ(json.at("timeline").at("sections").at(0).at("section"), "micro");
+  EXPECT_FALSE(json_of({"plan", "small-cnn", "--batch", "8", "--json"}).contains("timeline"));
 }
 
 TEST(Json, FrozenParametersTakeNoGradientAndNoMomentum) {

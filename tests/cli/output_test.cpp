@@ -10,6 +10,7 @@
 #include "ops/ops.h"
 #include "report/chart.h"
 #include "run_snug.h"
+#include "support/temporary_folder.h"
 #include <snug/version.h>
 
 namespace snug::cli {
@@ -49,6 +50,10 @@ TEST(Output, HelpOfACommandListsItsFlags) {
 }
 
 TEST(Output, EveryExampleInTheHelpWorks) {
+  const support::TemporaryFolder folder;  // some write files
+  const auto go_there = [&] {
+    if (chdir(folder.path().c_str()) != 0) _exit(126);
+  };
   for (const char* command : {"plan", "profile"}) {
     const std::string help = run_snug({command, "--help"}).out;
     std::istringstream lines(help.substr(help.find("\nexamples\n")));
@@ -58,7 +63,7 @@ TEST(Output, EveryExampleInTheHelpWorks) {
       std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
       if (arguments.size() < 2) continue;
       arguments.erase(arguments.begin());  // "snug"
-      EXPECT_EQ(run_snug(arguments).exit_code, 0) << line;
+      EXPECT_EQ(run_snug(arguments, go_there).exit_code, 0) << line;
       ++examples;
     }
     EXPECT_EQ(examples, 3);

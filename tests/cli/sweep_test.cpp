@@ -1,5 +1,7 @@
 // Memory against throughput as a user measures it, on models that take seconds.
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -101,13 +103,30 @@ TEST(Sweep, BudgetsOfTheUsersOwnAndRealData) {
   for (const Json& point : result.at("points")) EXPECT_EQ(point.at("planned_peak_bytes"), point.at("measured_peak_bytes"));
 }
 
-TEST(Sweep, ATableForPeopleSaysWhatTheImagesWere) {
-  const Ended ended =
-      run_snug({"sweep", "small-cnn", "--batch", "40", "--threads", "1", "--points", "2", "--steps", "1", "--costs", "none"});
+TEST(Sweep, ATableForPeopleSaysWhatTheImagesWereAndThePageHasTheSame) {
+  const TemporaryFolder folder;
+  const std::string page = (folder / "sweep.html").string();
+  const Ended ended = run_snug({"sweep", "small-cnn", "--batch", "40", "--threads", "1", "--points", "2", "--steps", "1",
+                                "--costs", "none", "--html", page});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_NE(ended.out.find("random images"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("plain"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("fixed table"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find(page), std::string::npos) << ended.out;
+  std::ifstream file(page);
+  const std::string html{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(html.find(R"("model":"small-cnn","batch":40)"), std::string::npos);
+}
+
+// The plans come from one frontier, and all that was considered for it is there to be drawn.
+TEST(Sweep, ItsPlansLieOnTheFrontierThatItReports) {
+  const Json result = sweep({"small-cnn", "--batch", "40", "--threads", "1", "--points", "2", "--steps", "1", "--costs", "none"});
+  for (const Json& point : result.at("points")) {
+    const Json& frontier = result.at("frontier");
+    EXPECT_TRUE(std::any_of(frontier.begin(), frontier.end(),
+                            [&](const Json& plan) { return plan.at("bytes") == point.at("planned_peak_bytes"); }));
+  }
+  EXPECT_GT(result.at("considered").size(), result.at("frontier").size());
 }
 
 void expect_refused(const std::vector<std::string>& arguments, int exit_code, const std::string& part) {
@@ -131,6 +150,7 @@ TEST(Sweep, BadFlagsGetOneSentence) {
   expect_refused({"small-cnn"}, 2, "needs --batch");
   expect_refused({"no-such-model", "--batch", "16", "--costs", "none"}, 2, "no-such-model");
   expect_refused(with({"--budgets", "5MB..1MB"}), 2, "1MB..5MB");
+  expect_refused(with({"--html", "no/such/folder/sweep.html"}), 2, "no/such/folder");
   expect_refused(with({"--budgets", "5MB"}), 2, "6.7MB..24MB");
   expect_refused(with({"--budgets", "one..two"}), 2, "--budgets");
   expect_refused(with({"--budgets", ".."}), 2, "--budgets");

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "run_snug.h"
+#include "snapshot_tensors.h"
 #include "support/temporary_folder.h"
 #include "train/recipe.h"
 #include "train/safetensors.h"
@@ -39,20 +40,6 @@ std::vector<Json> metrics_of(const std::filesystem::path& run) {
   std::vector<Json> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
   return lines;
-}
-
-// Every tensor of a run's last snapshot, by name: weights, momenta, statistics.
-std::map<std::string, std::vector<std::byte>> tensors_of(const std::filesystem::path& run) {
-  const auto found = train::find_latest_good(run);
-  if (!found.snapshot) return {};
-  const train::SafetensorsReader reader(found.snapshot->path);
-  std::map<std::string, std::vector<std::byte>> tensors;
-  for (const train::TensorInfo& tensor : found.snapshot->tensors) {
-    std::vector<std::byte>& bytes = tensors[tensor.name];
-    bytes.resize(tensor.bytes);
-    reader.read(tensor, bytes);
-  }
-  return tensors;
 }
 
 TEST(Train, LeavesARunFolderAndOneJsonObject) {

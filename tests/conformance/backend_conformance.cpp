@@ -77,6 +77,10 @@ Values values_of(const OperandSpec& spec, DType dtype, std::uint64_t seed) {
   const bool whole =
       spec.kind != Kind::real && spec.kind != Kind::statistic && spec.kind != Kind::wide && spec.kind != Kind::single;
   Values values;
+  if (!spec.numbers.empty()) {
+    for (const double number : spec.numbers) values.numbers.push_back(whole ? number : rounded_to(stored, number));
+    return values;
+  }
   for (std::int64_t i = 0; i < spec.shape.elements(); ++i) {
     const double value = spec.low + (spec.high - spec.low) * uniform(seed);
     values.numbers.push_back(whole ? std::floor(value) : rounded_to(stored, value));
@@ -203,15 +207,16 @@ Attributes attributes_for(const OpCase& test, DType dtype) {
   Attributes attributes = test.attributes;
   if (test.op == &ops::unpack) attributes.set("dtype", static_cast<std::int64_t>(dtype));
   if (test.op == &ops::image_input) attributes.set("bits", std::int64_t{bits_per_element(dtype)});
+  if (test.op == &ops::image_input && dtype == DType::bf16) attributes.set("bfloat", std::int64_t{1});
   return attributes;
 }
 
-bool is_real(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16; }
+bool is_real(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
 // Two roundings of the stored type, and the error of summing in f32.
 double allowed_error(DType stored, double expected, const OpCase& test) {
   if (!is_real(stored)) return 0;
-  const double unit = stored == DType::f16 ? 0x1p-11 : 0x1p-24;
+  const double unit = stored == DType::f16 ? 0x1p-11 : stored == DType::bf16 ? 0x1p-8 : 0x1p-24;
   const double smallest = stored == DType::f16 ? 0x1p-24 : 0;  // between neighbours near zero
   return 2 * unit * std::abs(expected) + unit * test.rounded_on_the_way + 0x1p-24 * test.terms + smallest;
 }
@@ -363,6 +368,7 @@ std::vector<OpCase> op_cases() {
   for (OpCase& test : other_cases()) cases.push_back(std::move(test));
   for (OpCase& test : pack_cases()) cases.push_back(std::move(test));
   for (OpCase& test : update_cases()) cases.push_back(std::move(test));
+  for (OpCase& test : sparse_cases()) cases.push_back(std::move(test));
   return cases;
 }
 

@@ -32,7 +32,8 @@ struct OperandSpec {
   Shape shape = {};
   double low = -1, high = 1;  // uniform in [low, high); whole numbers for labels, bytes, bits and argmax
   Scalars scalars = {};
-  bool row_major = false;  // rank 4 is channels-last otherwise
+  bool row_major = false;            // rank 4 is channels-last otherwise
+  std::vector<double> numbers = {};  // exactly these, where they are given
 };
 
 struct OpCase {
@@ -54,6 +55,9 @@ std::vector<OpCase> norm_cases();
 std::vector<OpCase> other_cases();
 std::vector<OpCase> update_cases();
 std::vector<OpCase> pack_cases();
+std::vector<OpCase> sparse_cases();
+// The convolutions of WRN-28-2, on two small images, with so many of their weights.
+std::vector<OpCase> sparse_wrn_cases(double density);
 
 struct Comparison {
   std::string refusal;                  // the backend has no kernel for it; nothing was compared

@@ -92,12 +92,6 @@ constexpr KernelDef kForward{
 constexpr KernelDef kBackward{
     .name = "test_weighted_sum_grad", .op = "weighted_sum_grad", .match = accept, .bind = bind<WeightedSumBackward>};
 
-Graph build_graph(const GradientCase& test) {
-  frontend::GraphBuilder builder("case", test.batch, DType::f64);
-  test.build(builder);
-  return std::move(builder).finish();
-}
-
 // A compiled case whose states are filled with noise.
 class Harness {
  public:
@@ -107,8 +101,10 @@ class Harness {
                              .valid_examples = static_cast<std::uint64_t>(test.valid == 0 ? test.batch : test.valid),
                              .batch_examples = static_cast<std::uint64_t>(test.valid == 0 ? test.batch : test.valid)});
     const Program& program = plan_.program;
+    executor_.run(SectionKind::init);  // draws the pattern of sparse weights
     for (std::size_t s = 0; s < program.states.size(); ++s) {
       const State& state = program.states[s];
+      if (is_pattern(state)) continue;
       if (state.role == Role::parameter || (state.role == Role::input && state.type.dtype == DType::f64)) {
         const std::span<double> data = values(StateId(s));
         for (std::size_t i = 0; i < data.size(); ++i) data[i] = noise(s, i);
@@ -121,7 +117,8 @@ class Harness {
       }
     }
     for (std::size_t s = 0; s < program.states.size(); ++s) {
-      if (program.states[s].role == Role::statistic) statistics_.emplace_back(StateId(s), copy(StateId(s)));
+      if (program.states[s].role == Role::statistic && !is_pattern(program.states[s]))
+        statistics_.emplace_back(StateId(s), copy(StateId(s)));
     }
   }
 
@@ -145,6 +142,8 @@ class Harness {
   const Program& program() const { return plan_.program; }
 
  private:
+  static bool is_pattern(const State& state) { return state.role == Role::statistic && state.type.dtype != DType::f64; }
+
   Plan make_plan(const Graph& graph, const std::vector<int>& recipes, const PassOptions& passes) {
     std::vector<PassTiming> timings;
     Program lowered = lower(graph, {.sgd = {.momentum = 0, .weight_decay = 0, .nesterov = false}, .recipes = recipes});
@@ -158,6 +157,13 @@ class Harness {
 };
 
 }  // namespace
+
+Graph build_graph(const GradientCase& test) {
+  frontend::GraphBuilder builder("case", test.batch, DType::f64);
+  test.build(builder);
+  Graph graph = std::move(builder).finish();
+  return test.rewrite == nullptr ? graph : test.rewrite(std::move(graph));
+}
 
 ValueId operand(frontend::GraphBuilder& builder, const std::string& name, const Shape& shape) {
   Type type{.dtype = DType::f64, .shape = shape};

@@ -16,9 +16,12 @@ struct GradientCase {
   std::string name;
   std::function<void(frontend::GraphBuilder&)> build;
   std::int64_t batch = 3;
-  std::int64_t valid = 0;  // examples that are not padding; 0: all
-  double step = 1e-6;      // of the differences; smaller than the distance to any kink
+  std::int64_t valid = 0;             // examples that are not padding; 0: all
+  double step = 1e-6;                 // of the differences; smaller than the distance to any kink
+  Graph (*rewrite)(Graph) = nullptr;  // what the model becomes before it is differentiated
 };
+
+Graph build_graph(const GradientCase& test);
 
 // An operand that the loss is differentiated by.
 ValueId operand(frontend::GraphBuilder& builder, const std::string& name, const Shape& shape);

@@ -22,9 +22,7 @@ struct Combination {
 std::vector<Combination> combinations() {
   std::vector<Combination> result;
   for (const GradientCase& test : all_cases()) {
-    frontend::GraphBuilder builder("case", test.batch, DType::f64);
-    test.build(builder);
-    const Graph graph = std::move(builder).finish();
+    const Graph graph = build_graph(test);
     std::set<const OpDef*> seen;
     for (const Node& node : graph.forward.nodes) {
       if (node.op->gradients.empty() || !seen.insert(node.op).second) continue;

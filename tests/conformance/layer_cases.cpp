@@ -1,5 +1,6 @@
 #include "conformance/gradient_check.h"
 #include "ops/ops.h"
+#include "passes/sparsify.h"
 
 namespace snug::conformance {
 
@@ -19,6 +20,23 @@ GradientCase unary(const std::string& name, const Shape& input, const std::funct
           .batch = input[0]};
 }
 
+Graph half_sparse(Graph graph) { return sparsify(std::move(graph), {.nonzero = 0.5}); }
+
+// The first convolution stays dense; the others share one store, whose gradient all of them add to.
+GradientCase sparse_convolutions() {
+  return {.name = "sparse_conv2d",
+          .build =
+              [](GraphBuilder& b) {
+                ValueId x = b.conv2d("stem", operand(b, "x", {2, 2, 7, 6}), {.out_channels = 3, .padding = 1});
+                x = b.conv2d("strided", x, {.out_channels = 4, .stride = 2, .padding = 1, .bias = true});
+                const ValueId y = b.conv2d("dilated", x, {.out_channels = 4, .padding = 2, .dilation = 2});
+                weighted_sum_loss(b, b.add("sum", y, b.conv2d("one", x, {.out_channels = 4, .kernel = 1})));
+              },
+          .batch = 2,
+          .step = 1e-3,  // the loss is linear in every number, and large
+          .rewrite = half_sparse};
+}
+
 }  // namespace
 
 std::vector<GradientCase> layer_cases() {
@@ -29,6 +47,7 @@ std::vector<GradientCase> layer_cases() {
       convolution("conv2d_dilated", {1, 2, 8, 7}, {.out_channels = 2, .padding = 2, .dilation = 2}),
       convolution("conv2d_grouped_bias", {2, 4, 4, 4}, {.out_channels = 6, .padding = 1, .groups = 2, .bias = true}),
       convolution("conv2d_depthwise", {1, 3, 5, 5}, {.out_channels = 3, .padding = 1, .groups = 3}),
+      sparse_convolutions(),
       unary("relu", {2, 3, 3, 3}, [](GraphBuilder& b, ValueId x) { return b.relu("relu", x); }),
       unary("relu_of_odd_length", {1, 13}, [](GraphBuilder& b, ValueId x) { return b.relu("relu", x); }),
       {.name = "add",

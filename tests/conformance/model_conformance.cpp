@@ -86,7 +86,8 @@ double run_micro(train::Session& session, std::uint64_t valid, double loss_scale
 }
 
 bool is_floating(const State& state) {
-  return state.type.dtype == DType::f64 || state.type.dtype == DType::f32 || state.type.dtype == DType::f16;
+  const DType dtype = state.type.dtype;
+  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }
 
 double length(const std::vector<double>& vector) {

@@ -13,7 +13,7 @@ namespace snug::conformance {
 
 namespace {
 
-// Ops whose results stay f32 in an f16 model: statistics and sums of normalisation. sum_to_channels makes both kinds (the
+// Ops whose results stay f32 in a model of 16 bits: statistics and sums of normalisation. sum_to_channels makes both kinds (the
 // gradients of norms and of biases), and keeping the finer one costs a bias only the last rounding.
 const std::set<std::string_view> kFine{"batch_norm_statistics", "batch_norm_running",         "batch_norm_grad_reduce",
                                        "sum_to_channels",       "group_norm_grad_parameters", "softmax_cross_entropy"};
@@ -66,7 +66,7 @@ constexpr std::array<Bind, sizeof...(I)> binders(std::index_sequence<I...> /*num
 
 Backend rounding_reference(DType stored) {
   Backend backend = backends::reference_backend(2);
-  if (stored != DType::f16) return backend;
+  if (stored != DType::f16 && stored != DType::bf16) return backend;
   static constexpr auto kBinders = binders(std::make_index_sequence<kMost>());
   static std::vector<KernelDef> rounded;
   if (rounded.empty()) {

@@ -1,5 +1,6 @@
-// The reference in f64, with every value rounded to what a model of another dtype would store. A backend that stores f16 is held
-// against this: its ReLUs and max-pools then decide alike, and what is left is the error of its kernels, not of f16 itself.
+// The reference in f64, with every value rounded to what a model of another dtype would store. A backend that stores 16
+// bits is held against this: its ReLUs and max-pools then decide alike, and what is left is the error of its kernels, not of the
+// type itself.
 #pragma once
 
 #include "ir/kernel.h"

@@ -55,7 +55,7 @@ inline double decode(DType dtype, std::span<const std::byte> bytes, std::int64_t
     case DType::bit:
       return (load<std::uint8_t>(bytes, position / 8) >> (position % 8)) & 1;
     case DType::bf16:
-      break;
+      return float_from_bfloat(load<std::uint16_t>(bytes, position));
   }
   throw InternalError(fmt::format("no conformance test stores {}", name_of(dtype)));
 }
@@ -83,7 +83,7 @@ inline void encode(DType dtype, std::span<std::byte> bytes, std::int64_t positio
     case DType::bit:
       return add_bits(position / 8, position % 8);
     case DType::bf16:
-      break;
+      return store(bytes, position, bfloat_from_double(value));
   }
   throw InternalError(fmt::format("no conformance test stores {}", name_of(dtype)));
 }
@@ -105,6 +105,7 @@ inline std::vector<double> decode(const Type& type, std::span<const std::byte> b
 inline double rounded_to(DType dtype, double value) {
   if (dtype == DType::f32) return static_cast<float>(value);
   if (dtype == DType::f16) return float_from_half(half_from_double(value));
+  if (dtype == DType::bf16) return float_from_bfloat(bfloat_from_double(value));
   return value;
 }
 

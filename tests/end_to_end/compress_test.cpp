@@ -13,11 +13,20 @@ struct Setting {
   std::string model;
   std::string strategy = "none";
   int bits = 4;
+  DType dtype = DType::f32;
+  double nonzero = 1;
 };
 
 class Compressed : public ::testing::TestWithParam<Setting> {
  protected:
-  TrainedModel model() const { return {.name = GetParam().model, .image_size = 16, .steps = 3, .threads = 1}; }
+  TrainedModel model() const {
+    return {.name = GetParam().model,
+            .image_size = 16,
+            .steps = 3,
+            .threads = 1,
+            .dtype = GetParam().dtype,
+            .sparse = {.nonzero = GetParam().nonzero}};
+  }
   TrainedHow how() const { return {.checkpoint = GetParam().strategy, .compress_bits = GetParam().bits, .measured = true}; }
 };
 
@@ -48,10 +57,15 @@ TEST_P(Compressed, HasTheSameBitsWithoutSharingAndUnderChecking) {
 INSTANTIATE_TEST_SUITE_P(Models, Compressed,
                          ::testing::Values(Setting{.model = "wrn-10-1"}, Setting{.model = "wrn-10-1", .bits = 2},
                                            Setting{.model = "wrn-10-1", .strategy = "residual-1*"},
+                                           Setting{.model = "wrn-10-1", .dtype = DType::bf16},
+                                           Setting{.model = "wrn-10-1", .strategy = "sqrt", .dtype = DType::f16},
+                                           Setting{.model = "wrn-10-1", .dtype = DType::bf16, .nonzero = 0.3},
                                            Setting{.model = "dropout-network", .bits = 8},
                                            Setting{.model = "dropout-network", .strategy = "sqrt"}),
                          [](const auto& test) {
-                           return test_name(test.param.model + "_" + test.param.strategy + "_" + std::to_string(test.param.bits));
+                           const Setting& set = test.param;
+                           return test_name(set.model + "_" + set.strategy + "_" + std::to_string(set.bits) + "_" +
+                                            std::string(name_of(set.dtype)) + (set.nonzero < 1 ? "_sparse" : ""));
                          });
 
 // Convolutions and ReLUs: backward is linear in everything that is packed, and ReLUs have their bits.

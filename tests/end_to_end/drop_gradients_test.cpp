@@ -17,13 +17,17 @@ namespace {
 constexpr std::int64_t kBatch = 7;
 constexpr std::int64_t kSize = 16;
 
-train::Session session_of(const std::string& model, bool drops, const std::string& strategy = "none") {
+train::Session session_of(const std::string& model, bool drops, const std::string& strategy = "none", DType dtype = DType::f32,
+                          double nonzero = 1) {
   const Backend backend = backends::cpu_backend(2);
-  CompileOptions options{.batch = kBatch, .sgd = {.nesterov = false}, .checkpoint = parse_checkpoint_strategy(strategy)};
+  CompileOptions options{.batch = kBatch,
+                         .sgd = {.nesterov = false, .stochastic_rounding = dtype == DType::bf16},
+                         .sparse = {.nonzero = nonzero},
+                         .checkpoint = parse_checkpoint_strategy(strategy)};
   if (drops) options.passes.enabled = {"drop_gradients"};
   // Three microbatches, the last one short.
-  train::Session session(compile(frontend::build_zoo_model(model, {.batch = 3, .image_size = kSize}), backend, options), backend,
-                         5);
+  train::Session session(
+      compile(frontend::build_zoo_model(model, {.batch = 3, .image_size = kSize, .dtype = dtype}), backend, options), backend, 5);
   session.set_learning_rate(0.02);
   return session;
 }
@@ -68,6 +72,38 @@ TEST(DroppedGradients, TrainLikePlainHeavyBallInFewerBytes) {
     }
     EXPECT_LT(difference(plain, dropped), 2e-3) << model;
     EXPECT_EQ(dropped.executor().measured_peak_bytes(), dropped.plan().planned_peak_bytes);
+  }
+}
+
+TEST(DroppedGradients, GoWithBfloatAndWithSparseWeights) {
+  for (const auto& [dtype, nonzero] : {std::pair{DType::bf16, 1.0}, {DType::f32, 0.4}, {DType::bf16, 0.4}}) {
+    SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(nonzero));
+    train::Session plain = session_of("wrn-10-1", false, "none", dtype, nonzero);
+    train::Session dropped = session_of("wrn-10-1", true, "none", dtype, nonzero);
+    EXPECT_LT(dropped.plan().planned_peak_bytes, plain.plan().planned_peak_bytes);
+    dropped.executor().start_measuring();
+    for (int i = 0; i < 4; ++i) {
+      const double expected = step(plain).loss;
+      EXPECT_NEAR(step(dropped).loss, expected, (dtype == DType::f32 ? 1e-3 : 5e-2) * expected) << i;
+      if (i == 1 && nonzero < 1) {
+        plain.rewire();
+        dropped.rewire();
+      }
+    }
+    EXPECT_EQ(dropped.executor().measured_peak_bytes(), dropped.plan().planned_peak_bytes);
+  }
+}
+
+TEST(DroppedGradients, DynamicLossScalingIsRefused) {
+  const Backend backend = backends::cpu_backend(1);
+  CompileOptions options{.sgd = {.nesterov = false, .finds_overflow = true}, .passes = {.enabled = {"drop_gradients"}}};
+  try {
+    compile(frontend::build_zoo_model("small-cnn", {.batch = 3, .dtype = DType::f16}), backend, options);
+    ADD_FAILURE() << "it was taken";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "pass 'drop_gradients' adds gradients to the momentum, but dynamic loss scaling looks at all gradients before "
+                 "they count; use fp32 or bf16, or leave out the pass");
   }
 }
 

@@ -24,8 +24,8 @@ struct Exactness {
 };
 
 std::string name_of(const Exactness& test) {
-  std::string name =
-      fmt::format("{} in {}", test.model.name, (test.model.batch + test.model.microbatch - 1) / test.model.microbatch);
+  std::string name = fmt::format("{} {} in {}", test.model.name, snug::name_of(test.model.dtype),
+                                 (test.model.batch + test.model.microbatch - 1) / test.model.microbatch);
   for (const std::string& strategy : test.strategies) name += " " + strategy;
   return test_name(name);
 }
@@ -65,6 +65,13 @@ const TrainedModel kWrnInThree{.name = "wrn-28-2", .microbatch = 2, .batch = 6, 
 const TrainedModel kResNet{.name = "resnet-50", .microbatch = 2, .batch = 2, .image_size = 32, .steps = 10, .threads = 1};
 const TrainedModel kDropout{.name = "dropout-network", .microbatch = 4, .batch = 10, .steps = 10, .threads = 1};
 
+const TrainedModel kHalfWrn{
+    .name = "wrn-28-2", .microbatch = 2, .batch = 6, .image_size = 16, .steps = 6, .threads = 1, .dtype = DType::bf16};
+const TrainedModel kFp16Wrn{
+    .name = "wrn-10-1", .microbatch = 2, .batch = 6, .image_size = 16, .steps = 3, .threads = 2, .dtype = DType::f16};
+const TrainedModel kHalfDropout{
+    .name = "dropout-network", .microbatch = 4, .batch = 10, .steps = 6, .threads = 2, .dtype = DType::bf16};
+
 INSTANTIATE_TEST_SUITE_P(
     Models, Exact,
     ::testing::Values(Exactness{kWrn, {"no-bn", "every-3", "sqrt", "log", "chen", "greedy:60%"}},
@@ -72,12 +79,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Exactness{kWrnInThree, {"no-bn", "residual-2*", "log", "greedy:40%", "optimal:30%"}},
                       Exactness{kResNet, {"no-bn", "every-3", "sqrt", "greedy:60%", "optimal:50%"}},
                       Exactness{kResNet, {"residual-1", "residual-2", "residual-2*", "log", "greedy:30%"}},
-                      Exactness{kDropout, {"no-bn", "every-3", "sqrt", "log", "greedy:80%", "greedy:60%", "optimal:60%"}}),
+                      Exactness{kDropout, {"no-bn", "every-3", "sqrt", "log", "greedy:80%", "greedy:60%", "optimal:60%"}},
+                      Exactness{kHalfWrn, {"no-bn", "residual-2*", "log", "greedy:40%", "optimal:30%"}},
+                      Exactness{kFp16Wrn, {"no-bn", "residual-1"}}, Exactness{kHalfDropout, {"no-bn", "sqrt", "greedy:60%"}}),
     [](const auto& test) { return name_of(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(Models, ExactInPlace,
                          ::testing::Values(Exactness{kWrn, {"none", "residual-2*"}}, Exactness{kWrnInThree, {"greedy:40%"}},
-                                           Exactness{kResNet, {"greedy:40%"}},
+                                           Exactness{kResNet, {"greedy:40%"}}, Exactness{kHalfWrn, {"residual-2*"}},
                                            Exactness{kDropout, {"none", "log", "greedy:60%"}}),
                          [](const auto& test) { return name_of(test.param); });
 

@@ -20,11 +20,13 @@ namespace {
 constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kSize = 16;
 
-train::Session session_of(const Backend& backend, const CompileOptions& options, const std::string& model = "wrn-10-1") {
+train::Session session_of(const Backend& backend, const CompileOptions& options, const std::string& model = "wrn-10-1",
+                          DType dtype = DType::f32) {
   CompileOptions full = options;
   full.batch = kBatch;
-  train::Session session(compile(frontend::build_zoo_model(model, {.batch = kBatch, .image_size = kSize}), backend, full),
-                         backend, 5);
+  train::Session session(
+      compile(frontend::build_zoo_model(model, {.batch = kBatch, .image_size = kSize, .dtype = dtype}), backend, full), backend,
+      5);
   session.set_learning_rate(0.05);
   if (options.sgd.clip_norm > 0) session.set_clip_norm(options.sgd.clip_norm);
   return session;
@@ -77,6 +79,74 @@ TEST(MomentumBits, TrainsLikeThePlainOneInAQuarterOfItsBytes) {
       EXPECT_NEAR(loss, expected, 0.02 + 0.05 * expected) << i;
     }
     EXPECT_EQ(quantised.executor().measured_peak_bytes(), quantised.plan().planned_peak_bytes);
+  }
+}
+
+TEST(MomentumBits, GoesWithWeightsOf16BitsHoweverTheyAreRounded) {
+  const Backend backend = backends::cpu_backend(2);
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    for (const bool stochastic : {true, false}) {
+      SCOPED_TRACE(std::string(name_of(dtype)) + (stochastic ? " by chance" : " to nearest"));
+      CompileOptions plain_options{.sgd = {.stochastic_rounding = stochastic}};
+      CompileOptions options = plain_options;
+      options.sgd.momentum_bits = 8;
+      train::Session plain = session_of(backend, plain_options, "wrn-10-1", dtype);
+      train::Session quantised = session_of(backend, options, "wrn-10-1", dtype);
+      train::Session again = session_of(backend, options, "wrn-10-1", dtype);
+      EXPECT_LT(quantised.plan().planned_peak_bytes, plain.plan().planned_peak_bytes);
+      quantised.executor().start_measuring();
+      for (int i = 0; i < 6; ++i) {
+        const double expected = step(plain).loss, loss = step(quantised).loss;
+        EXPECT_NEAR(loss, expected, 0.05 + 0.1 * expected) << i;
+        step(again);
+      }
+      EXPECT_EQ(quantised.executor().measured_peak_bytes(), quantised.plan().planned_peak_bytes);
+      EXPECT_TRUE(kept_bytes(quantised) == kept_bytes(again));
+    }
+  }
+}
+
+// A weight of one and updates far below the distance of its neighbours: by chance they add up to what they should, to nearest
+// to nothing.
+TEST(MomentumBits, SmallUpdatesOf16BitsSurviveWhenRoundedByChance) {
+  const Backend backend = backends::cpu_backend(2);
+  const auto moved = [&](bool stochastic) {
+    const CompileOptions options{
+        .sgd = {.momentum = 0.5, .weight_decay = 1, .nesterov = false, .momentum_bits = 8, .stochastic_rounding = stochastic}};
+    train::Session session = session_of(backend, options, "wrn-10-1", DType::bf16);
+    session.set_learning_rate(5e-5);  // of weights of 1 that decay: 1e-4 a step once the momentum has built up
+    const std::string name = "group3.block1.conv2.weight";
+    const auto state = session.plan().program.find_state(name);
+    session.write_state(name,
+                        std::vector<double>(static_cast<std::size_t>(session.plan().program.state(state).type.elements()), 1.0));
+    for (int i = 0; i < 10; ++i) step(session);
+    double sum = 0;
+    const std::vector<double> values = session.read_state(name);
+    for (const double value : values) sum += 1 - value;
+    return sum / static_cast<double>(values.size());
+  };
+  EXPECT_EQ(moved(false), 0);
+  EXPECT_NEAR(moved(true), 8e-4, 4e-4);  // what the loss itself asks for is there too
+}
+
+TEST(MomentumBits, OfSparseWeightsIsClearedWhenThePatternMoves) {
+  const Backend backend = backends::cpu_backend(2);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    SCOPED_TRACE(name_of(dtype));
+    CompileOptions plain_options{.sparse = {.nonzero = 0.4, .rewire_fraction = 0.05, .threshold = 0.02}};
+    CompileOptions options = plain_options;
+    options.sgd.momentum_bits = 8;
+    train::Session plain = session_of(backend, plain_options, "wrn-10-1", dtype);
+    train::Session session = session_of(backend, options, "wrn-10-1", dtype);
+    EXPECT_LT(optimizer_bytes(session.plan()), optimizer_bytes(plain.plan()));
+    for (int i = 0; i < 4; ++i) EXPECT_NEAR(step(session).loss, step(plain).loss, 0.2) << i;
+    const auto scales = [&] { return session.read_state("sparse.weight.momentum.scales"); };
+    EXPECT_GT(scales()[0], 0);
+    session.rewire();
+    for (const double scale : scales()) EXPECT_EQ(scale, 0);
+    plain.rewire();
+    EXPECT_NEAR(step(session).loss, step(plain).loss, 0.2);
+    EXPECT_GT(scales()[0], 0);
   }
 }
 

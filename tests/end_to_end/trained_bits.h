@@ -24,6 +24,9 @@ struct TrainedModel {
   std::int64_t image_size = 32;
   std::uint64_t steps = 4;
   int threads = 2;
+  DType dtype = DType::f32;
+  SparseOptions sparse = {};
+  std::uint64_t rewire_every = 0;  // steps; 0: never
 };
 
 struct TrainedBits {
@@ -35,8 +38,8 @@ struct TrainedBits {
 };
 
 // Dropout, augmented images, unfused ReLUs with and without batch norm, a maximum's argmax, group norm, a bias.
-inline Graph dropout_network(std::int64_t microbatch) {
-  frontend::GraphBuilder b("dropout-network", microbatch);
+inline Graph dropout_network(std::int64_t microbatch, DType dtype) {
+  frontend::GraphBuilder b("dropout-network", microbatch, dtype);
   ValueId x = b.images({.channels = 3, .height = 16, .width = 16, .crop_padding = 2});
   x = b.relu("relu1", b.batch_norm("bn1", b.conv2d("conv1", x, {.out_channels = 16, .padding = 1})));
   x = b.dropout("dropout1", b.relu("relu2", b.conv2d("conv2", x, {.out_channels = 16, .padding = 1, .bias = true})), 0.3);
@@ -50,8 +53,8 @@ inline Graph dropout_network(std::int64_t microbatch) {
 }
 
 inline Graph build(const TrainedModel& model) {
-  if (model.name == "dropout-network") return dropout_network(model.microbatch);
-  return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size});
+  if (model.name == "dropout-network") return dropout_network(model.microbatch, model.dtype);
+  return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size, .dtype = model.dtype});
 }
 
 // How the steps are compiled; but for compression, what they compute does not depend on it.
@@ -67,6 +70,8 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
   const Backend backend = backends::cpu_backend(model.threads);
   train::Session session(compile(build(model), backend,
                                  {.batch = model.batch,
+                                  .sgd = {.stochastic_rounding = model.dtype == DType::bf16},
+                                  .sparse = model.sparse,
                                   .checkpoint = parse_checkpoint_strategy(how.checkpoint),
                                   .compress_bits = how.compress_bits,
                                   .passes = {.disabled = how.without},
@@ -86,6 +91,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
     for (std::size_t i = 0; i < count; ++i) images.push_back(static_cast<std::byte>(philox(3, i, step).word[0]));
     for (std::int32_t i = 0; i < model.batch; ++i) labels.push_back((i * 7 + static_cast<std::int32_t>(step)) % 10);
     bits.losses.push_back(session.train_step({images, labels}).loss);
+    if (model.rewire_every > 0 && session.step() % model.rewire_every == 0) session.rewire();
   }
   for (std::size_t i = 0; i < program.states.size(); ++i) {
     if (program.states[i].role == Role::input || program.states[i].role == Role::scalar) continue;

@@ -160,7 +160,7 @@ TEST(Zoo, ImpossibleOptionsAreRefused) {
   EXPECT_EQ(refusal("small-cnn", {.batch = 0}), "a batch of 0 examples is not possible; use at least 1");
   EXPECT_EQ(refusal("small-cnn", {.classes = 1}), "1 classes are not possible; use at least 2");
   EXPECT_EQ(refusal("small-cnn", {.classes = -3}), "-3 classes are not possible; use at least 2");
-  EXPECT_EQ(refusal("small-cnn", {.dtype = DType::bf16}), "models are built in f16, f32 or f64, not bf16");
+  EXPECT_EQ(refusal("small-cnn", {.dtype = DType::u8}), "models are built in bf16, f16, f32 or f64, not u8");
   EXPECT_EQ(refusal("vgg-16", {.image_size = 16}),
             "layer 'features.30': max_pool: a window of 2 does not fit an input of 1 with padding 0");
   EXPECT_EQ(refusal("small-cnn", {.image_size = -1}),
@@ -172,19 +172,21 @@ TEST(Zoo, ImpossibleOptionsAreRefused) {
 
 // What each state of a half-precision model is stored in.
 TEST(Zoo, HalfPrecisionKeepsNormalisationInSinglePrecision) {
-  for (const char* name : {"wrn-10-1", "resnet-18", "vgg-16", "small-cnn"}) {
-    const Graph graph = build_zoo_model(name, {.batch = 2, .image_size = 32, .dtype = DType::f16});
+  for (const auto& [name, half] :
+       {std::pair{"wrn-10-1", DType::f16}, std::pair{"wrn-10-1", DType::bf16}, std::pair{"resnet-18", DType::bf16},
+        std::pair{"vgg-16", DType::f16}, std::pair{"small-cnn", DType::bf16}}) {
+    const Graph graph = build_zoo_model(name, {.batch = 2, .image_size = 32, .dtype = half});
     for (const State& state : graph.states) {
       if (state.role != Role::parameter && state.role != Role::statistic) continue;
       const bool of_norm = state.role == Role::statistic ||
                            find_state(graph, state.name.substr(0, state.name.rfind('.')) + ".running_mean") != nullptr;
-      EXPECT_EQ(state.type.dtype, of_norm ? DType::f32 : DType::f16) << name << " " << state.name;
+      EXPECT_EQ(state.type.dtype, of_norm ? DType::f32 : half) << name << " " << state.name;
     }
     for (const Node& node : graph.forward.nodes) {
       const Type& first = graph.forward.value(node.outputs.front()).type;
       const bool of_norm = node.op->name.starts_with("batch_norm_") && node.op->name != "batch_norm_apply";
       if (node.op->is_loss || first.dtype == DType::f64) continue;
-      EXPECT_EQ(first.dtype, of_norm ? DType::f32 : DType::f16) << name << " " << node.layer;
+      EXPECT_EQ(first.dtype, of_norm ? DType::f32 : half) << name << " " << node.layer;
     }
   }
 }

@@ -46,16 +46,20 @@ class Hostile {
     for (const char* name : {"stride", "padding", "dilation", "kernel"})
       result.set(name, std::vector<std::int64_t>{number(), number()});
     for (const char* name : {"groups", "group_size", "batch", "pixels", "key", "channels", "channels_last", "nesterov", "augment",
-                             "bits", "dtype"}) {
+                             "bits", "dtype", "first_row", "nonzeros", "target", "per_tensor", "uniform", "stochastic"}) {
       result.set(name, number());
     }
-    for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound"})
+    for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound", "spread"})
       result.set(name, 0.5);
-    for (const char* name : {"shape", "input_shape"}) {
+    for (const char* name : {"shape", "input_shape", "weight_shape"}) {
       const Shape shape = type().shape;
       result.set(name, std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end()));
       if (below(8) == 0) result.set(name, std::vector<std::int64_t>(below(9), number()));
     }
+    for (const char* name : {"tensor_rows", "tensor_columns", "tensor_nonzeros"})
+      result.set(name, std::vector<std::int64_t>{number(), number()});
+    if (below(2) == 0) result.set("bits", static_cast<std::int64_t>(below(30)));
+    if (below(2) == 0) result.set("groups", std::int64_t{1});
     if (below(2) == 0) result.set("stride", number());
     if (below(4) == 0) result.set(kAccumulate, std::int64_t{1});
     return result;

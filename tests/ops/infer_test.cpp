@@ -196,6 +196,7 @@ TEST(Infer, LossInputAndUpdate) {
   const std::string image = "mean=[1.0,2.0,3.0], std=[1.0,1.0,1.0], padding=4, augment=1, ";
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]/channels_last", kScalars}, image + "bits=64"), "f64[5x3x8x8]/channels_last");
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]/channels_last", kScalars}, image + "bits=16"), "f16[5x3x8x8]/channels_last");
+  EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]", kScalars}, image + "bits=16, bfloat=1"), "bf16[5x3x8x8]");
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]", kScalars}, image + "bits=8"),
             "image_input: 8 bits a value is not possible; use 16, 32 or 64");
   EXPECT_EQ(infer("image_input", {"f32[5x3x8x8]", kScalars}, image + "bits=32"),
@@ -208,6 +209,10 @@ TEST(Infer, LossInputAndUpdate) {
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars, "f32[4]"}, "momentum=0.9, weight_decay=0.0, nesterov=1"),
             "f32[4] f32[4] f32[4]");
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.0, weight_decay=0.0, nesterov=0"), "f32[4] f32[4]");
+  EXPECT_EQ(infer("sgd", {"bf16[4]", "bf16[4]", kScalars}, "key=5, momentum=0.0, weight_decay=0.0, nesterov=0, stochastic=1"),
+            "bf16[4] bf16[4]");
+  EXPECT_EQ(infer("sgd", {"bf16[4]", "bf16[4]", kScalars}, "key=-1, momentum=0.0, weight_decay=0.0, nesterov=0, stochastic=1"),
+            "sgd: the key -1 is not in 0 to 8388603");
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.0, weight_decay=0.0, nesterov=1"),
             "sgd: Nesterov needs a momentum above 0");
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=0.9, weight_decay=0.0, nesterov=1"),

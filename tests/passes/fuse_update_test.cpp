@@ -106,6 +106,19 @@ TEST(FuseUpdate, ClippingIsRefused) {
             "out one of the two");
 }
 
+TEST(FuseUpdate, ALossScaleThatFollowsTheGradientsIsRefused) {
+  const std::string guarded =
+      "  %s = sum_of_squares(w.grad@0) : f64[1] scalar ; update w\n"
+      "  %n = clip_factor(%s, scalars@0) {finds_overflow=1} : f64[2] scalar ; update w\n"
+      "  w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0, %n) " +
+      kRule + " : state, state, state ; update w\n";
+  EXPECT_EQ(
+      refusal(program_with("batch 2 microbatch 2", kAccumulator, kInit,
+                           kForward + gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n", guarded)),
+      "pass 'fuse_update' makes each update during backward, but dynamic loss scaling looks at all gradients before it; use "
+      "fp32 or bf16, or leave out the pass");
+}
+
 TEST(FuseUpdate, WithoutParametersToTrainNothingChanges) {
   const std::string text = program_with("batch 2 microbatch 2", "", kInit, kForward, "");
   EXPECT_EQ(fused(text), text);

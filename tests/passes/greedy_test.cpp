@@ -20,6 +20,7 @@
 #include "passes/fuse_relu.h"
 #include "passes/greedy_order.h"
 #include "passes/share_bytes.h"
+#include "support/cross_linked_network.h"
 
 namespace snug::testing {
 namespace {
@@ -133,25 +134,8 @@ TEST(Greedy, KeepsTheLimitWhereItCanAndComesNearWhereItCannot) {
   }
 }
 
-// Every layer reads all before it, so no single value ever carries the forward pass on.
-Graph cross_linked_network() {
-  frontend::GraphBuilder b("cross-linked", 4);
-  ValueId x = b.conv2d("stem", b.images({.channels = 3, .height = 16, .width = 16}), {.out_channels = 16, .padding = 1});
-  std::vector<ValueId> values{x};
-  for (int i = 0; i < 12; ++i) {
-    const std::string name = "layer" + std::to_string(i);
-    x = b.relu(name + ".relu", b.batch_norm(name + ".bn", x));
-    x = b.conv2d(name + ".conv", x, {.out_channels = 16, .padding = 1});
-    for (std::size_t j = 0; j < values.size(); ++j) x = b.add(name + ".add" + std::to_string(j), x, values[j]);
-    values.push_back(x);
-    if (values.size() > 3) values.erase(values.begin());
-  }
-  b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 10));
-  return std::move(b).finish();
-}
-
 TEST(Greedy, SavesWhereThereIsNoChain) {
-  const Program before = training(cross_linked_network());
+  const Program before = training(cross_linked_network(4));
   const Bytes plain = peak_of(before);
   const Program after = greedily(before, Bytes(plain.count() / 2));
   EXPECT_LE(peak_of(after), Bytes(plain.count() / 2));

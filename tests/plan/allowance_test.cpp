@@ -31,16 +31,17 @@ TEST(AllowanceTest, ExactIsAlwaysAllowedAndTheRestOnlyWhenNamed) {
 }
 
 TEST(AllowanceTest, WhatIsNoRungIsRefusedWithTheKnownOnes) {
-  EXPECT_EQ(refusal("exact,magic"), "allow is 'magic'; it can be exact, reassociated, microbatch, compressed");
-  EXPECT_EQ(refusal("exact,,microbatch"), "allow is ''; it can be exact, reassociated, microbatch, compressed");
-  EXPECT_EQ(refusal(""), "allow must name at least one of exact, reassociated, microbatch, compressed");
+  EXPECT_EQ(refusal("exact,magic"), "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed");
+  EXPECT_EQ(refusal("exact,,microbatch"), "allow is ''; it can be exact, reassociated, microbatch, precision, compressed");
+  EXPECT_EQ(refusal(""), "allow must name at least one of exact, reassociated, microbatch, precision, compressed");
 }
 
 TEST(AllowanceTest, RungsWithoutAMethodAreNotAvailableYet) {
-  for (const std::string rung : {"precision", "sparse"}) {
-    EXPECT_EQ(refusal("exact," + rung),
-              "allow '" + rung +
-                  "' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch, compressed");
+  EXPECT_TRUE(parse_allowance("precision").has(Exactness::precision));
+  for (const std::string rung : {"sparse"}) {
+    EXPECT_EQ(refusal("exact," + rung), "allow '" + rung +
+                                            "' is not available yet: no plan goes that far by itself; use exact, reassociated, "
+                                            "microbatch, precision, compressed");
   }
 }
 

@@ -9,6 +9,7 @@
 #include "plan/explain.h"
 #include "plan/fit.h"
 #include "support/accepting_backend.h"
+#include "support/cross_linked_network.h"
 #include <snug/error.h>
 
 namespace snug::testing {
@@ -159,7 +160,7 @@ TEST_F(FrontierFlags, BothGivenIsOnePlan) {
   given.checkpoint = CheckpointStrategy{.kind = CheckpointStrategy::Kind::log};
   const Frontier frontier = find_frontier(given, backend_);
   EXPECT_EQ(frontier.points.size(), 1U);
-  EXPECT_EQ(frontier.candidates, 1);
+  EXPECT_EQ(frontier.considered.size(), 1U);
 }
 
 TEST_F(FrontierFlags, BatchNormIsSplitOnlyWhereMicrobatchIsAllowedAndNotBelowTheLeast) {
@@ -195,6 +196,14 @@ TEST_F(FrontierFlags, MeasuredSecondsDecideWhatIsFastest) {
   EXPECT_EQ(fit(measured, backend_).point.microbatch, 6);
   measured.budget.reset();
   EXPECT_EQ(fit(measured, backend_).point.microbatch, 12) << "without a budget a plan stays the whole batch";
+}
+
+TEST_F(FrontierFlags, WhereThereIsNoChainSingleValuesGo) {
+  const FitRequest cross_linked{.model = cross_linked_network, .options = {.batch = 12}, .microbatch = 12};
+  const auto is_greedy = [](const FrontierPoint& point) { return point.checkpoint.kind == CheckpointStrategy::Kind::greedy; };
+  const Frontier frontier = find_frontier(cross_linked, backend_);
+  EXPECT_TRUE(std::any_of(frontier.points.begin(), frontier.points.end(), is_greedy));
+  for (const FrontierPoint& point : find_frontier(request(), backend_).points) EXPECT_FALSE(is_greedy(point));
 }
 
 TEST_F(FrontierFlags, ExplanationsLeadFromEverythingAtOnceToTheChosenPlan) {

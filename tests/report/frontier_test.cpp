@@ -8,7 +8,7 @@ namespace {
 using Kind = CheckpointStrategy::Kind;
 
 Frontier some_frontier() {
-  Frontier frontier{.points = {}, .candidates = 1234};
+  Frontier frontier{.points = {}, .considered = std::vector<FrontierPoint>(1234)};
   for (int i = 0; i < 12; ++i) {
     frontier.points.push_back(
         {.planned_peak_bytes = Bytes((i + 1) * 1'000'000), .seconds = 2.0 - (i / 11.0), .microbatch = 10 + i});

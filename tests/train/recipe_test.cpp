@@ -12,39 +12,48 @@ namespace snug::train {
 namespace {
 
 Recipe full_recipe() {
-  return {
-      .model = "wrn-28-2",
-      .classes = 100,
-      .image_size = 64,
-      .data = "a folder/with \"quotes\" \\ and \xC3\xA4\t\x7F\x01",
-      .batch = 128,
-      .microbatch = 16,
-      .min_microbatch = 4,
-      .statistics_group = 5,
-      .precision = "bf16",
-      .checkpoint = "residual-2*",
-      .compress = 4,
-      .budget_bytes = Bytes(24'000'000),
-      .workspace_limit = Bytes(262'144),
-      .allow = {"exact", "microbatch"},
-      .device = "cuda",
-      .threads = 3,
-      .seed = std::numeric_limits<std::int64_t>::max(),
-      .epochs = std::nullopt,
-      .steps = 12345,
-      .eval_every = 100,
-      .snapshot_every = 50,
-      .keep = 7,
-      .freeze = {"conv1.", "bn1"},
-      .init = "weights.safetensors",
-      .optimizer = {.learning_rate = 0.1 + 0.2,
-                    .momentum = 0.95,
-                    .nesterov = false,
-                    .weight_decay = 1e-5,
-                    .clip_norm = 1.0,
-                    .momentum_bits = 8},
-      .schedule = {
-          .kind = ScheduleRecipe::Kind::step, .warmup_steps = 10, .milestones = {60, 120.5, 160}, .gamma = 0.2, .final = 1e-3}};
+  return {.model = "wrn-28-2",
+          .classes = 100,
+          .image_size = 64,
+          .data = "a folder/with \"quotes\" \\ and \xC3\xA4\t\x7F\x01",
+          .batch = 128,
+          .microbatch = 16,
+          .statistics_group = 5,
+          .precision = "fp16",
+          .rounding = "stochastic",
+          .loss_scale_growth = 500,
+          .checkpoint = "residual-2*",
+          .compress = 4,
+          .budget_bytes = Bytes(24'000'000),
+          .workspace_limit = Bytes(262'144),
+          .allow = {"exact", "microbatch"},
+          .device = "cuda",
+          .threads = 3,
+          .seed = std::numeric_limits<std::int64_t>::max(),
+          .epochs = std::nullopt,
+          .steps = 12345,
+          .eval_every = 100,
+          .snapshot_every = 50,
+          .keep = 7,
+          .freeze = {"conv1.", "bn1"},
+          .init = "weights.safetensors",
+          .optimizer = {.learning_rate = 0.1 + 0.2,
+                        .momentum = 0.95,
+                        .nesterov = false,
+                        .weight_decay = 1e-5,
+                        .clip_norm = 1.0,
+                        .momentum_bits = 8},
+          .schedule = {.kind = ScheduleRecipe::Kind::step,
+                       .warmup_steps = 10,
+                       .milestones = {60, 120.5, 160},
+                       .gamma = 0.2,
+                       .final = 1e-3},
+          .sparse = {.nonzero = 0.3,
+                     .method = "set",
+                     .rewire_every = {50, 0},
+                     .rewire_milestones = {12.5},
+                     .rewire_fraction = 0.02,
+                     .threshold = 1e-4}};
 }
 
 std::string refusal(const std::string& text) {
@@ -54,7 +63,7 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(Recipe, PrintedRecipeParsesToItself) {
-  for (const Recipe& recipe : {full_recipe(), Recipe{.model = "small-cnn"}}) {
+  for (const Recipe& recipe : {full_recipe(), Recipe{.model = "small-cnn"}, Recipe{.model = "small-cnn", .min_microbatch = 4}}) {
     const std::string text = print_recipe(recipe);
     EXPECT_EQ(parse_recipe(text), recipe) << text;
     EXPECT_EQ(print_recipe(parse_recipe(text)), text);
@@ -68,6 +77,21 @@ TEST(Recipe, WhatIsNotSaidKeepsItsDefault) {
   EXPECT_EQ(recipe.optimizer.learning_rate, 1.0);
   EXPECT_EQ(recipe.optimizer.momentum, 0.9);
   EXPECT_EQ(parse_recipe("model = \"x\"\nbudget = 1000").budget_bytes, Bytes(1000));
+}
+
+TEST(Recipe, SparseWeightsAreAskedForByTheirShare) {
+  const Recipe recipe = parse_recipe("model = \"x\"\n[sparse]\nnonzero = 0.3\n");
+  EXPECT_EQ(recipe.sparse.nonzero, 0.3);
+  EXPECT_EQ(recipe.sparse.method, "dsr");
+  EXPECT_EQ(recipe.sparse.rewire_every, (std::vector<double>{100, 200, 400, 800, 0}));  // the report's
+  EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nmethod = \"set\"\n"),
+            "recipe: sparse.nonzero is missing; say what share of the weights is stored, as in 0.3");
+  EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0\n"),
+            "recipe, line 3: sparse.nonzero takes a number above 0, up to 1, not 0");
+  EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0.5\nrewire_every = [10, 20]\n"),
+            "recipe, line 4: sparse.rewire_every has 2 numbers where 4 milestones need 5");
+  EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0.5\nmethod = \"magic\"\n"),
+            "recipe, line 4: sparse.method is 'magic'; it can be fixed, set, dsr");
 }
 
 TEST(Recipe, BudgetsArePrintedExactly) {
@@ -106,10 +130,14 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(model + "precision = \"fp8\""), "recipe, line 2: precision is 'fp8'; it can be fp32, fp16, bf16");
   EXPECT_EQ(refusal(model + "device = \"tpu\""), "recipe, line 2: device is 'tpu'; it can be cpu, cuda");
   EXPECT_EQ(refusal(model + "allow = [\"exact\", \"lossy\"]"),
-            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch, compressed");
+            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch, precision, compressed");
   EXPECT_EQ(refusal(model + "allow = \"exact\""), "recipe, line 2: allow must be a list of texts");
   EXPECT_EQ(refusal(model + "freeze = [1]"), "recipe, line 2: freeze must be a list of texts");
   EXPECT_EQ(refusal(model + "epochs = 1\nsteps = 2"), "recipe, line 3: steps cannot stand beside epochs; give one of the two");
+  EXPECT_EQ(
+      refusal(model + "statistics_group = 10\nmin_microbatch = 10"),
+      "recipe, line 3: min_microbatch has no say beside statistics_group, which keeps statistics the same however the batch "
+      "is split; leave out one");
   EXPECT_EQ(refusal(model + "optimizer = 1"), "recipe, line 2: optimizer must be a table");
   EXPECT_EQ(refusal(model + "[optimizer]\nmomentum = 1.5"),
             "recipe, line 3: optimizer.momentum takes a number from 0 to 1, not 1.5");

@@ -23,7 +23,8 @@ TEST(RunFolder, NewRunHasItsFiles) {
   Session session = small_session();
   RunFolder run = RunFolder::create(path, kRecipe, &session.plan());
   run.log("began");
-  run.add_metrics({.step = 1, .epoch = 0.5, .loss = 2.25, .accuracy = 0.5, .learning_rate = 0.1});
+  run.add_metrics(
+      {.step = 1, .epoch = 0.5, .loss = 2.25, .accuracy = 0.5, .learning_rate = 0.1, .loss_scale = 1024, .resident_bytes = 8192});
   run.add_metrics({.step = 2, .epoch = 1, .measured_peak_bytes = 4096, .test_loss = std::numeric_limits<double>::quiet_NaN()});
   small_step(session);
   EXPECT_EQ(run.save_snapshot(session, {}, 2), snapshot_path(path, 1));
@@ -31,10 +32,11 @@ TEST(RunFolder, NewRunHasItsFiles) {
   EXPECT_EQ(run.recipe(), kRecipe);
   EXPECT_EQ(bytes_of(path / "recipe.toml"), print_recipe(kRecipe));
   EXPECT_EQ(bytes_of(path / "log.txt"), "began\n");
-  EXPECT_EQ(bytes_of(path / "metrics.jsonl"), R"({"step":1,"epoch":0.5,"loss":2.25,"accuracy":0.5,"learning_rate":0.1})"
-                                              "\n"
-                                              R"({"step":2,"epoch":1.0,"measured_peak_bytes":4096,"test_loss":null})"
-                                              "\n");
+  EXPECT_EQ(bytes_of(path / "metrics.jsonl"),
+            R"({"step":1,"epoch":0.5,"loss":2.25,"accuracy":0.5,"learning_rate":0.1,"loss_scale":1024.0,"resident_bytes":8192})"
+            "\n"
+            R"({"step":2,"epoch":1.0,"measured_peak_bytes":4096,"test_loss":null})"
+            "\n");
   EXPECT_EQ(parse_plan(bytes_of(path / "plan.txt")).planned_peak_bytes, session.plan().planned_peak_bytes);
   ASSERT_TRUE(run.find_latest_good().snapshot.has_value());
   EXPECT_EQ(run.find_latest_good().snapshot->counters.step, 1U);

@@ -16,6 +16,7 @@ struct SmallModel {
   DType dtype = DType::f32;
   std::int64_t channels = 16;
   std::int64_t classes = 5;
+  SparseOptions sparse = {};
 };
 
 inline constexpr std::int64_t kSmallBatch = 6;
@@ -29,7 +30,7 @@ inline Plan small_plan(const Backend& backend, const SmallModel& model = {}) {
   x = b.conv2d("conv2", x, {.out_channels = model.channels, .padding = 1, .bias = true});
   x = b.dropout("dropout", b.relu("relu2", x), 0.3);
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), model.classes));
-  return compile(std::move(b).finish(), backend, {.batch = kSmallBatch});
+  return compile(std::move(b).finish(), backend, {.batch = kSmallBatch, .sparse = model.sparse});
 }
 
 inline Session small_session(std::uint64_t seed = 7, const SmallModel& model = {}) {

@@ -53,7 +53,7 @@ TEST(Snapshot, ResumedRunHasTheBitsOfOneThatNeverStopped) {
   EXPECT_NE(all_bytes(second), all_bytes(first));
   EXPECT_EQ(load_snapshot(folder / "a", second), some_progress());
   EXPECT_EQ(second.counters(), first.counters());
-  EXPECT_EQ(second.counters().loss_scale, 8);
+  EXPECT_EQ(second.counters().loss_scale.scale, 8);
   EXPECT_EQ(all_bytes(second), all_bytes(first));
   double last = 0;
   for (int i = 0; i < 3; ++i) last = small_step(second);

@@ -14,20 +14,24 @@ namespace {
 using Dims = dnnl::memory::dims;
 
 struct Windows {
+  DType dtype = DType::f32;
   Dims images, pooled;  // logical: N,C,H,W
   Dims kernel, stride, padding;
 
-  static Windows of_pool(const Shape& input, const Attributes& attributes) {
-    const auto g = ops::PoolGeometry::from(input, attributes);
-    return {.images = {g.batch, g.channels, g.in_height, g.in_width},
+  static Windows of_pool(const Type& type, const Attributes& attributes) {
+    const auto g = ops::PoolGeometry::from(type.shape, attributes);
+    return {.dtype = type.dtype,
+            .images = {g.batch, g.channels, g.in_height, g.in_width},
             .pooled = {g.batch, g.channels, g.out_height, g.out_width},
             .kernel = {g.kernel_height, g.kernel_width},
             .stride = {g.stride_height, g.stride_width},
             .padding = {g.padding_height, g.padding_width}};
   }
-  static Windows of_whole_image(const Shape& input, const Attributes& /*attributes*/) {
+  static Windows of_whole_image(const Type& type, const Attributes& /*attributes*/) {
+    const Shape& input = type.shape;
     const Dims size{input[2], input[3]};
-    return {.images = {input[0], input[1], input[2], input[3]},
+    return {.dtype = type.dtype,
+            .images = {input[0], input[1], input[2], input[3]},
             .pooled = {input[0], input[1], 1, 1},
             .kernel = size,
             .stride = size,
@@ -41,9 +45,9 @@ struct Windows {
     return rear;
   }
 
-  static dnnl::memory::desc channels_last(const Dims& dims) {
-    return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nhwc};
-  }
+  bool overlap() const { return stride[0] < kernel[0] || stride[1] < kernel[1]; }
+
+  dnnl::memory::desc channels_last(const Dims& dims) const { return {dims, data_type_of(dtype), dnnl::memory::format_tag::nhwc}; }
   dnnl::pooling_forward::primitive_desc forward() const {
     // Averages keep nothing for backward, so training asks for no more than inference.
     return {{dnnl::prop_kind::forward_training, dnnl::algorithm::pooling_avg_include_padding, channels_last(images),
@@ -60,7 +64,7 @@ struct Windows {
   }
 };
 
-using MakeWindows = Windows (*)(const Shape& input, const Attributes&);
+using MakeWindows = Windows (*)(const Type& type, const Attributes&);
 
 std::optional<std::string> objection_to(const Type& type) {
   if (auto reason = objection(type)) return reason;
@@ -85,19 +89,21 @@ KernelMatch match_described(const KernelQuery& query, const Describe& describe) 
 
 template <MakeWindows Make>
 KernelMatch match_forward(const KernelQuery& query) {
-  return match_described(query, [&] { return Make(query.inputs[0].shape, query.attributes).forward(); });
+  return match_described(query, [&] { return Make(query.inputs[0], query.attributes).forward(); });
 }
 
 template <MakeWindows Make>
 KernelMatch match_grad(const KernelQuery& query) {
   if (accumulates(query.attributes)) return Refuse{"oneDNN's pooling gradient cannot add to its output"};
-  return match_described(query, [&] { return Make(query.outputs[0].shape, query.attributes).backward(); });
+  if (query.outputs[0].dtype == DType::bf16 && Make(query.outputs[0], query.attributes).overlap())
+    return Refuse{"oneDNN adds up the gradients of overlapping windows in bf16"};
+  return match_described(query, [&] { return Make(query.outputs[0], query.attributes).backward(); });
 }
 
 template <MakeWindows Make>
 std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
   const OmpThreads scope(arguments.threads);
-  const auto description = Make(arguments.inputs[0].type.shape, arguments.attributes).forward();
+  const auto description = Make(arguments.inputs[0].type, arguments.attributes).forward();
   auto chain = std::make_unique<PrimitiveChain>();
   chain->add(dnnl::pooling_forward(description),
              {{DNNL_ARG_SRC, memory_at(description.src_desc(), arguments.inputs[0].data)},
@@ -109,7 +115,7 @@ std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
 template <MakeWindows Make>
 std::unique_ptr<BoundKernel> bind_grad(const KernelArguments& arguments) {
   const OmpThreads scope(arguments.threads);
-  const auto description = Make(arguments.outputs[0].type.shape, arguments.attributes).backward();
+  const auto description = Make(arguments.outputs[0].type, arguments.attributes).backward();
   auto chain = std::make_unique<PrimitiveChain>();
   chain->add(dnnl::pooling_backward(description),
              {{DNNL_ARG_DIFF_DST, memory_at(description.diff_dst_desc(), arguments.inputs[0].data)},

@@ -22,7 +22,7 @@ namespace {
 using ops::BatchNormGeometry;
 
 std::optional<std::string> objection_to(const Type& type) {
-  if (type.dtype != DType::f32 || type.storage.kind != Storage::Kind::dense) return to_string(type) + " is not dense f32";
+  if (!is_dense_real(type)) return to_string(type) + " is not dense f32, bf16 or f16";
   const bool rows_of_channels =
       type.layout.kind == (type.shape.rank() == 4 ? Layout::Kind::channels_last : Layout::Kind::row_major);
   if (!rows_of_channels) return to_string(type) + " does not lie channels last";
@@ -97,10 +97,11 @@ KernelMatch match_statistics(const KernelQuery& query) {
   return match_rows(query, {0}, workspace_of(query.inputs[0], 1, query.threads));
 }
 
+template <typename T>
 std::unique_ptr<BoundKernel> bind_statistics(const KernelArguments& arguments) {
   const Common with = common(arguments, 0);
   const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 1, arguments.threads);
-  return make_bound([with, scratch, x = floats(arguments.inputs[0]), scalars = scalars_at(arguments.inputs[1]),
+  return make_bound([with, scratch, x = elements<T>(arguments.inputs[0]), scalars = scalars_at(arguments.inputs[1]),
                      mean = floats(arguments.outputs[0]), variance = floats(arguments.outputs[1])] {
     const BatchNormGeometry& g = with.geometry;
     for (std::int64_t group = 0; group < g.groups; ++group) {
@@ -112,12 +113,12 @@ std::unique_ptr<BoundKernel> bind_statistics(const KernelArguments& arguments) {
         std::fill_n(group_variance, g.channels, 1.0F);
         continue;
       }
-      const float* values = x + with.offset(group * g.group_size);
+      const T* values = x + with.offset(group * g.group_size);
       // The first row is near enough to the mean to keep the squares from cancelling.
       float* offset = scratch.array(0);
-      std::copy_n(values, g.channels, offset);
+      simd::element_loops<T>().widen(values, offset, g.channels);
       sum_over_rows(scratch, rows, g.channels, with.threads, [&](Range part, double* sum, double* squares) {
-        simd::moments(values + part.begin * g.channels, part.size(), g.channels, offset, sum, squares);
+        simd::row_loops<T>().moments(values + part.begin * g.channels, part.size(), g.channels, offset, sum, squares);
       });
       const auto count = static_cast<double>(rows);
       for (std::int64_t c = 0; c < g.channels; ++c) {
@@ -152,6 +153,7 @@ struct Normalization {
 
 KernelMatch match_apply(const KernelQuery& query) { return match_rows(query, {0}, workspace_of(query.inputs[0], 1, 0)); }
 
+template <typename T>
 std::unique_ptr<BoundKernel> bind_apply(const KernelArguments& arguments) {
   const Common with = common(arguments, 0);
   const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 1, 0);
@@ -161,7 +163,7 @@ std::unique_ptr<BoundKernel> bind_apply(const KernelArguments& arguments) {
                                     .bias = floats(arguments.inputs[4]),
                                     .fixed = arguments.inputs[1].type.shape.rank() == 1,
                                     .epsilon = arguments.attributes.real("epsilon")};
-  return make_bound([with, scratch, normalization, x = floats(arguments.inputs[0]), y = floats(arguments.outputs[0]),
+  return make_bound([with, scratch, normalization, x = elements<T>(arguments.inputs[0]), y = elements<T>(arguments.outputs[0]),
                      relu = ops::batch_norm_with_relu(arguments.attributes)] {
     const BatchNormGeometry& g = with.geometry;
     for (std::int64_t group = 0; group < g.groups; ++group) {
@@ -170,7 +172,7 @@ std::unique_ptr<BoundKernel> bind_apply(const KernelArguments& arguments) {
       const std::int64_t rows = with.row(std::min(g.batch, (group + 1) * g.group_size)) - with.row(group * g.group_size);
       for_each_part(rows, with.threads, 1, [&](int, Range part) {
         const std::int64_t at = begin + part.begin * g.channels;
-        simd::normalize(x + at, y + at, part.size(), g.channels, normalizer);
+        simd::row_loops<T>().normalize(x + at, y + at, part.size(), g.channels, normalizer);
       });
     }
   });
@@ -182,6 +184,7 @@ KernelMatch match_grad_reduce(const KernelQuery& query) {
   return match_rows(query, {0, 1}, workspace_of(query.inputs[1], 1, query.threads));
 }
 
+template <typename T>
 std::unique_ptr<BoundKernel> bind_grad_reduce(const KernelArguments& arguments) {
   const Common with = common(arguments, 1);
   const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 1, arguments.threads);
@@ -192,8 +195,9 @@ std::unique_ptr<BoundKernel> bind_grad_reduce(const KernelArguments& arguments) 
                                     .bias = relu ? floats(arguments.inputs[5]) : nullptr,
                                     .fixed = arguments.inputs[2].type.shape.rank() == 1,
                                     .epsilon = arguments.attributes.real("epsilon")};
-  return make_bound([with, scratch, normalization, relu, dy = floats(arguments.inputs[0]), x = floats(arguments.inputs[1]),
-                     weight_sums = floats(arguments.outputs[0]), bias_sums = floats(arguments.outputs[1])] {
+  return make_bound([with, scratch, normalization, relu, dy = elements<T>(arguments.inputs[0]),
+                     x = elements<T>(arguments.inputs[1]), weight_sums = floats(arguments.outputs[0]),
+                     bias_sums = floats(arguments.outputs[1])] {
     const BatchNormGeometry& g = with.geometry;
     for (std::int64_t group = 0; group < g.groups; ++group) {
       const simd::Normalizer normalizer = normalization.of_group(group, g.channels, relu, scratch.array(0));
@@ -202,7 +206,7 @@ std::unique_ptr<BoundKernel> bind_grad_reduce(const KernelArguments& arguments) 
       const std::int64_t rows = with.row(std::min(g.batch, (group + 1) * g.group_size)) - with.row(group * g.group_size);
       sum_over_rows(scratch, rows, g.channels, with.threads, [&](Range part, double* with_x, double* plain) {
         const std::int64_t at = begin + part.begin * g.channels;
-        simd::gradient_sums(dy + at, x + at, part.size(), g.channels, normalizer, with_x, plain);
+        simd::row_loops<T>().gradient_sums(dy + at, x + at, part.size(), g.channels, normalizer, with_x, plain);
       });
       for (std::int64_t c = 0; c < g.channels; ++c) {
         weight_sums[group * g.channels + c] =
@@ -224,6 +228,7 @@ KernelMatch match_grad_input(const KernelQuery& query) {
   return match_rows(query, {0, 1}, workspace_of(query.inputs[1], 4, 0));
 }
 
+template <typename T>
 std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
   const Common with = common(arguments, 1);
   const Scratch scratch(arguments.workspace.data(), with.geometry.channels, 4, 0);
@@ -234,10 +239,11 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
                                     .bias = relu ? floats(arguments.inputs[8]) : nullptr,
                                     .fixed = false,
                                     .epsilon = arguments.attributes.real("epsilon")};
-  const float* sum = accumulates(arguments.attributes) ? floats(arguments.inputs.back()) : nullptr;
-  return make_bound([with, scratch, normalization, relu, sum, dy = floats(arguments.inputs[0]), x = floats(arguments.inputs[1]),
-                     weight_sums = floats(arguments.inputs[5]), bias_sums = floats(arguments.inputs[6]),
-                     scalars = scalars_at(arguments.inputs[7]), dx = floats(arguments.outputs[0])] {
+  const T* sum = accumulates(arguments.attributes) ? elements<T>(arguments.inputs.back()) : nullptr;
+  return make_bound([with, scratch, normalization, relu, sum, dy = elements<T>(arguments.inputs[0]),
+                     x = elements<T>(arguments.inputs[1]), weight_sums = floats(arguments.inputs[5]),
+                     bias_sums = floats(arguments.inputs[6]), scalars = scalars_at(arguments.inputs[7]),
+                     dx = elements<T>(arguments.outputs[0])] {
     const BatchNormGeometry& g = with.geometry;
     for (std::int64_t group = 0; group < g.groups; ++group) {
       float* of_dy = scratch.array(0);
@@ -261,25 +267,46 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
       const std::int64_t begin = with.offset(group * g.group_size);
       for_each_part(valid * g.pixels, with.threads, 1, [&](int, Range part) {
         const std::int64_t at = begin + part.begin * g.channels;
-        simd::norm_gradient(dy + at, x + at, sum == nullptr ? nullptr : sum + at, dx + at, part.size(), g.channels, gradient);
+        simd::row_loops<T>().norm_gradient(dy + at, x + at, sum == nullptr ? nullptr : sum + at, dx + at, part.size(), g.channels,
+                                           gradient);
       });
       // Padding had no part in the statistics, and its gradient is 0.
       const std::int64_t padding = with.offset(group * g.group_size + valid);
       const std::int64_t end = with.offset(std::min(g.batch, (group + 1) * g.group_size));
-      for (std::int64_t i = padding; i < end; ++i) dx[i] = sum == nullptr ? 0.0F : sum[i];
+      for (std::int64_t i = padding; i < end; ++i) dx[i] = sum == nullptr ? T{} : sum[i];
     }
   });
+}
+
+using Bind = std::unique_ptr<BoundKernel> (*)(const KernelArguments&);
+
+// By what dy, x and dx are stored in; parameters, statistics and sums are floats.
+template <Bind F32, Bind Bf16, Bind F16>
+std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
+  const DType dtype = arguments.inputs[0].type.dtype;
+  return dtype == DType::f32 ? F32(arguments) : dtype == DType::bf16 ? Bf16(arguments) : F16(arguments);
 }
 
 }  // namespace
 
 constinit const KernelDef simd_batch_norm_statistics{
-    .name = "simd_batch_norm_statistics", .op = "batch_norm_statistics", .match = match_statistics, .bind = bind_statistics};
-constinit const KernelDef simd_batch_norm_apply{
-    .name = "simd_batch_norm_apply", .op = "batch_norm_apply", .match = match_apply, .bind = bind_apply};
+    .name = "simd_batch_norm_statistics",
+    .op = "batch_norm_statistics",
+    .match = match_statistics,
+    .bind = bind<bind_statistics<float>, bind_statistics<Bfloat16>, bind_statistics<Half>>};
+constinit const KernelDef simd_batch_norm_apply{.name = "simd_batch_norm_apply",
+                                                .op = "batch_norm_apply",
+                                                .match = match_apply,
+                                                .bind = bind<bind_apply<float>, bind_apply<Bfloat16>, bind_apply<Half>>};
 constinit const KernelDef simd_batch_norm_grad_reduce{
-    .name = "simd_batch_norm_grad_reduce", .op = "batch_norm_grad_reduce", .match = match_grad_reduce, .bind = bind_grad_reduce};
+    .name = "simd_batch_norm_grad_reduce",
+    .op = "batch_norm_grad_reduce",
+    .match = match_grad_reduce,
+    .bind = bind<bind_grad_reduce<float>, bind_grad_reduce<Bfloat16>, bind_grad_reduce<Half>>};
 constinit const KernelDef simd_batch_norm_grad_input{
-    .name = "simd_batch_norm_grad_input", .op = "batch_norm_grad_input", .match = match_grad_input, .bind = bind_grad_input};
+    .name = "simd_batch_norm_grad_input",
+    .op = "batch_norm_grad_input",
+    .match = match_grad_input,
+    .bind = bind<bind_grad_input<float>, bind_grad_input<Bfloat16>, bind_grad_input<Half>>};
 
 }  // namespace snug::backends::cpu

@@ -13,11 +13,10 @@ namespace {
 // Elements whose bits fill a cache line: threads that write neighbouring bits do not share one.
 constexpr std::int64_t kGrain = 512;
 
-KernelMatch match_in_order(const Type& floats, const Type& bits) {
-  if (floats.dtype != DType::f32 || floats.storage.kind != Storage::Kind::dense)
-    return Refuse{to_string(floats) + " is not dense f32"};
-  if (floats.layout.kind == Layout::Kind::opaque || floats.layout != bits.layout)
-    return Refuse{to_string(bits) + " lies otherwise than " + to_string(floats)};
+KernelMatch match_in_order(const Type& reals, const Type& bits) {
+  if (!is_dense_real(reals)) return Refuse{to_string(reals) + " is not dense f32, bf16 or f16"};
+  if (reals.layout.kind == Layout::Kind::opaque || reals.layout != bits.layout)
+    return Refuse{to_string(bits) + " lies otherwise than " + to_string(reals)};
   return Accept{};
 }
 
@@ -32,22 +31,26 @@ KernelMatch match_relu_grad_bits(const KernelQuery& query) {
 }
 
 std::unique_ptr<BoundKernel> bind_sign_bits(const KernelArguments& arguments) {
-  return make_bound([y = floats(arguments.inputs[0]), bits = reinterpret_cast<std::uint8_t*>(arguments.outputs[0].data),
-                     count = arguments.inputs[0].type.elements(), threads = arguments.threads] {
-    for_each_part(count, threads, kGrain,
-                  [&](int, Range part) { simd::sign_bits(y + part.begin, bits + part.begin / 8, part.size()); });
+  return with_storage(arguments.inputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([y = elements<T>(arguments.inputs[0]), bits = reinterpret_cast<std::uint8_t*>(arguments.outputs[0].data),
+                       count = arguments.inputs[0].type.elements(), threads = arguments.threads] {
+      for_each_part(count, threads, kGrain,
+                    [&](int, Range part) { simd::bit_loops<T>().sign_bits(y + part.begin, bits + part.begin / 8, part.size()); });
+    });
   });
 }
 
 std::unique_ptr<BoundKernel> bind_relu_grad_bits(const KernelArguments& arguments) {
-  const float* sum = accumulates(arguments.attributes) ? floats(arguments.inputs[2]) : nullptr;
-  return make_bound([dy = floats(arguments.inputs[0]), bits = reinterpret_cast<const std::uint8_t*>(arguments.inputs[1].data),
-                     sum, dx = floats(arguments.outputs[0]), count = arguments.outputs[0].type.elements(),
-                     threads = arguments.threads] {
-    for_each_part(count, threads, kGrain, [&](int, Range part) {
-      simd::relu_grad_bits(dy + part.begin, bits + part.begin / 8, sum == nullptr ? nullptr : sum + part.begin, dx + part.begin,
-                           part.size());
-    });
+  return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
+    const T* sum = accumulates(arguments.attributes) ? elements<T>(arguments.inputs[2]) : nullptr;
+    return make_bound(
+        [dy = elements<T>(arguments.inputs[0]), bits = reinterpret_cast<const std::uint8_t*>(arguments.inputs[1].data), sum,
+         dx = elements<T>(arguments.outputs[0]), count = arguments.outputs[0].type.elements(), threads = arguments.threads] {
+          for_each_part(count, threads, kGrain, [&](int, Range part) {
+            simd::bit_loops<T>().relu_grad_bits(dy + part.begin, bits + part.begin / 8,
+                                                sum == nullptr ? nullptr : sum + part.begin, dx + part.begin, part.size());
+          });
+        });
   });
 }
 

@@ -126,8 +126,9 @@ struct WeightGradient {
   bool adds;
 
   WeightGradient(const Type& dy, const Type& x, const Type& dw, const Attributes& attributes)
-      : conv(x, dw, dy, attributes), description(conv.backward_weights(conv.wanted_weight)), adds(accumulates(attributes)) {}
-  // The primitive overwrites its output, so a sum, or another layout, goes through a fresh gradient in the workspace.
+      : conv(x, dw, dy, attributes), description(conv.backward_weights(conv.wanted_gradient())), adds(accumulates(attributes)) {}
+  // The primitive overwrites its output, so a sum, another layout or another type goes through a fresh gradient in the
+  // workspace.
   bool in_place() const { return !adds && !changes_layout(); }
   bool changes_layout() const { return description.diff_weights_desc() != conv.weight; }
 };
@@ -165,18 +166,46 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
        {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), cutter.cut(size_of(description.scratchpad_desc())))}});
   if (gradient.in_place()) return chain;
   const std::byte* sum = gradient.adds ? arguments.inputs[2].data : nullptr;
-  if (gradient.changes_layout()) {
+  if (output.type.dtype != DType::f32) {
+    chain->add_action(place_gradient(description.diff_weights_desc(), fresh, output.type, gradient.conv.geometry.groups, sum,
+                                     output.data, arguments.threads));
+  } else if (gradient.changes_layout()) {
     if (gradient.adds && sum != output.data) chain->add_action(copy_bytes(sum, output.data, output.type.bytes()));
     chain->add_reorder(fresh_gradient, memory_at(gradient.conv.weight, output.data), gradient.adds);
   } else {
-    chain->add_action(
-        add_floats(sum, fresh, output.data, size_of(description.diff_weights_desc()).count() / 4, arguments.threads));
+    chain->add_action(add_elements(DType::f32, sum, fresh, output.data, size_of(description.diff_weights_desc()).count() / 4,
+                                   arguments.threads));
   }
   return chain;
 }
 
+// ---- the same on one thread: every thread has its own transposed images
+
+KernelMatch match_grad_weight_one_thread(const KernelQuery& query) {
+  if (query.threads == 1) return Refuse{"there is one thread anyway"};
+  if (query.inputs[0].dtype != DType::bf16) return Refuse{"only in bf16 do more threads need much more"};
+  KernelQuery alone = query;
+  alone.threads = 1;
+  KernelMatch match = match_grad_weight(alone);
+  if (auto* accept = std::get_if<Accept>(&match)) {
+    accept->numerics = "onednn_one_thread";
+    accept->slowdown = query.threads;
+  }
+  return match;
+}
+
+std::unique_ptr<BoundKernel> bind_grad_weight_one_thread(const KernelArguments& arguments) {
+  KernelArguments alone = arguments;
+  alone.threads = 1;
+  return bind_grad_weight(alone);
+}
+
 }  // namespace
 
+constinit const KernelDef onednn_conv2d_grad_weight_one_thread{.name = "onednn_conv2d_grad_weight_one_thread",
+                                                               .op = "conv2d_grad_weight",
+                                                               .match = match_grad_weight_one_thread,
+                                                               .bind = bind_grad_weight_one_thread};
 constinit const KernelDef onednn_conv2d{.name = "onednn_conv2d", .op = "conv2d", .match = match_forward, .bind = bind_forward};
 constinit const KernelDef onednn_conv2d_grad_input{
     .name = "onednn_conv2d_grad_input", .op = "conv2d_grad_input", .match = match_grad_input, .bind = bind_grad_input};
@@ -197,9 +226,43 @@ std::optional<Layout> data_gradient_weight_layout(const KernelQuery& query) {
   }
 }
 
+// A forward primitive that falls back to a general matrix product in this layout would cost more than a copy.
+bool runs_forward(const Convolution& conv, const dnnl::memory::desc& weight) {
+  const std::string_view implementation = conv.forward(weight).impl_info_str();
+  return implementation.starts_with("jit") || implementation.starts_with("brg");
+}
+
+// oneDNN's kernels for bf16 each have a layout of their own. This is the forward pass's without scratch, as fast as the one that
+// oneDNN prefers; blocks of 16 x 16 channels lie in it in the same order as in the others.
+std::optional<Layout> bfloat_weight_layout(const Convolution& conv) {
+  const dnnl::memory::desc paired(conv.weight.dims(), conv.weight.data_type(), dnnl::memory::format_tag::ABcd8b16a2b);
+  return runs_forward(conv, paired) ? named_layout(paired) : std::nullopt;
+}
+
+}  // namespace
+
+namespace {
+
+// Halves lie as the floats do that they are computed as.
+std::optional<Layout> half_weight_layout(const KernelQuery& query) {
+  std::vector<Type> inputs, outputs;
+  for (const Type& type : query.inputs) inputs.push_back(as_floats(type));
+  for (const Type& type : query.outputs) outputs.push_back(as_floats(type));
+  KernelQuery floats = query;
+  floats.inputs = inputs;
+  floats.outputs = outputs;
+  auto layout = preferred_conv2d_weight_layout(floats);
+  if (layout) layout->opaque_bytes = Bytes(layout->opaque_bytes.count() / 2);
+  return layout;
+}
+
 }  // namespace
 
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
+  if (query.inputs[1].dtype == DType::f16) {
+    // Only the forward pass has a say: a data gradient converts its weight anyway.
+    return query.op.name == onednn_conv2d.op ? half_weight_layout(query) : std::nullopt;
+  }
   if (objection(query.inputs[0]) || objection(query.inputs[1])) return std::nullopt;
   if (query.op.name == onednn_conv2d_grad_input.op) return data_gradient_weight_layout(query);
   if (query.op.name != onednn_conv2d.op) return std::nullopt;
@@ -207,13 +270,11 @@ std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
     const OmpThreads scope(query.threads);
     const Convolution conv(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
     if (conv.geometry.groups != 1) return std::nullopt;
+    if (query.inputs[1].dtype == DType::bf16) return bfloat_weight_layout(conv);
     const dnnl::memory::desc wanted = conv.backward_weights(conv.any_weight()).diff_weights_desc();
     auto layout = named_layout(wanted);
     if (!layout) return std::nullopt;
-    // A forward primitive that falls back to a general matrix product in this layout would cost more than the copy.
-    const std::string_view implementation = conv.forward(wanted).impl_info_str();
-    if (!implementation.starts_with("jit") && !implementation.starts_with("brg")) return std::nullopt;
-    return layout;
+    return runs_forward(conv, wanted) ? layout : std::nullopt;
   } catch (const dnnl::error&) {
     return std::nullopt;  // oneDNN has no such convolution; another kernel will take the plain layout
   }

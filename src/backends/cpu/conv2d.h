@@ -17,6 +17,14 @@ extern const KernelDef onednn_conv2d_grad_input_blocks;
 extern const KernelDef onednn_conv2d_grad_weight_quarters;
 extern const KernelDef onednn_conv2d_grad_weight_blocks;
 
+// Numbers of 16 bits through floats in the workspace, where there is no convolution of them. conv2d_half.cpp
+extern const KernelDef half_conv2d;
+extern const KernelDef half_conv2d_grad_input;
+extern const KernelDef half_conv2d_grad_weight;
+
+// The weight gradient on one thread, whose transposed images need half the workspace of two. conv2d.cpp
+extern const KernelDef onednn_conv2d_grad_weight_one_thread;
+
 // For a forward convolution, the layout in which the weight gradient comes out, when the forward pass can read it too: then
 // neither needs a copy. For a data gradient, the one that it reads without a copy.
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query);

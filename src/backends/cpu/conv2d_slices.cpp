@@ -44,11 +44,13 @@ Type with_dim(Type type, std::size_t dim, std::int64_t size) {
   return type;
 }
 
-std::int64_t image_floats(const Type& type) { return type.elements() / type.shape[0]; }
+std::int64_t image_elements(const Type& type) { return type.elements() / type.shape[0]; }
+std::int64_t element_bytes(const Type& type) { return bits_per_element(type.dtype) / 8; }
+std::int64_t image_bytes(const Type& type) { return image_elements(type) * element_bytes(type); }
 
 // As many images at a time as take about the room of the slice's weights.
 std::int64_t images_at_a_time(Bytes weights, const Type& slice_of_batch) {
-  return std::clamp<std::int64_t>(weights.count() / (image_floats(slice_of_batch) * 4), 1, slice_of_batch.shape[0]);
+  return std::clamp<std::int64_t>(weights.count() / image_bytes(slice_of_batch), 1, slice_of_batch.shape[0]);
 }
 
 // Smaller slices copy more and leave the library less to do at once. docs/performance.md saw whole steps 0 to 11% slower with
@@ -58,30 +60,28 @@ KernelMatch accept_slices(Slices slices, Bytes workspace) {
   return Accept{.workspace = workspace, .numerics = "onednn_blocks", .slowdown = 1.2};
 }
 
-// Between all channels of some pixels, and a slice of them that lies by itself.
+// Between all channels of some pixels, and a slice of them that lies by itself; in bytes.
 struct PixelSlice {
-  std::int64_t pixels, channels, width;
+  std::int64_t pixels, all_bytes, slice_bytes;
 };
 
-std::unique_ptr<BoundKernel> gather(const PixelSlice& slice, const float* all, float* alone, int threads) {
+std::unique_ptr<BoundKernel> gather(const PixelSlice& slice, const std::byte* all, std::byte* alone, int threads) {
   return make_bound([slice, all, alone, threads] {
     for_each_part(slice.pixels, threads, 1, [&](int, Range part) {
       for (std::int64_t p = part.begin; p < part.end; ++p)
-        std::copy_n(all + p * slice.channels, slice.width, alone + p * slice.width);
+        std::copy_n(all + p * slice.all_bytes, slice.slice_bytes, alone + p * slice.slice_bytes);
     });
   });
 }
 
-std::unique_ptr<BoundKernel> scatter(const PixelSlice& slice, const float* alone, float* all, int threads) {
+std::unique_ptr<BoundKernel> scatter(const PixelSlice& slice, const std::byte* alone, std::byte* all, int threads) {
   return make_bound([slice, all, alone, threads] {
     for_each_part(slice.pixels, threads, 1, [&](int, Range part) {
       for (std::int64_t p = part.begin; p < part.end; ++p)
-        std::copy_n(alone + p * slice.width, slice.width, all + p * slice.channels);
+        std::copy_n(alone + p * slice.slice_bytes, slice.slice_bytes, all + p * slice.all_bytes);
     });
   });
 }
-
-float* floats_at(std::byte* data) { return reinterpret_cast<float*>(data); }
 
 // A primitive for whole groups of images, and one for the rest of the batch.
 template <typename Description>
@@ -126,7 +126,7 @@ struct DataSlices {
   };
   Pieces cut(WorkspaceCutter& cutter) const {
     return {.packed = cutter.cut(packed_size()),
-            .alone = cutter.cut(Bytes(image_floats(dx_slice) * primitives.group * 4)),
+            .alone = cutter.cut(Bytes(image_bytes(dx_slice) * primitives.group)),
             .scratchpad = cutter.cut(primitives.scratchpad())};
   }
   Bytes packed_size() const {
@@ -169,15 +169,18 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
       const dnnl::memory packed = memory_at(description.weights_desc(), pieces.packed);
       if (first == 0 || primitives.of(first - primitives.group).weights_desc() != description.weights_desc())
         chain->add_reorder(memory_at(part, arguments.inputs[1].data), packed);
-      chain->add(dnnl::convolution_backward_data(description),
-                 {{DNNL_ARG_DIFF_DST,
-                   memory_at(description.diff_dst_desc(), arguments.inputs[0].data + first * image_floats(slices.dy) * 4)},
-                  {DNNL_ARG_WEIGHTS, packed},
-                  {DNNL_ARG_DIFF_SRC, memory_at(description.diff_src_desc(), pieces.alone)},
-                  {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), pieces.scratchpad)}});
-      const std::int64_t pixels = image_floats(slices.dx) / channels;
-      chain->add_action(scatter({.pixels = images * pixels, .channels = channels, .width = slices.width}, floats_at(pieces.alone),
-                                floats(arguments.outputs[0]) + first * image_floats(slices.dx) + channel, arguments.threads));
+      chain->add(
+          dnnl::convolution_backward_data(description),
+          {{DNNL_ARG_DIFF_DST, memory_at(description.diff_dst_desc(), arguments.inputs[0].data + first * image_bytes(slices.dy))},
+           {DNNL_ARG_WEIGHTS, packed},
+           {DNNL_ARG_DIFF_SRC, memory_at(description.diff_src_desc(), pieces.alone)},
+           {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), pieces.scratchpad)}});
+      const std::int64_t bytes = element_bytes(slices.dx);
+      chain->add_action(scatter({.pixels = images * image_elements(slices.dx) / channels,
+                                 .all_bytes = channels * bytes,
+                                 .slice_bytes = slices.width * bytes},
+                                pieces.alone, arguments.outputs[0].data + first * image_bytes(slices.dx) + channel * bytes,
+                                arguments.threads));
     }
   }
   return chain;
@@ -203,21 +206,29 @@ struct WeightSlices {
         dw_slice(with_dim(dw, 0, width)),
         primitives(dy.shape[0], images_at_a_time(slice_size(), dy_slice), [&](std::int64_t images) {
           const Convolution conv(with_dim(x, 0, images), dw_slice, with_dim(dy_slice, 0, images), attributes);
-          return conv.backward_weights(conv.weight);
+          return conv.backward_weights(conv.wanted_gradient());
         }) {}
 
+  // What one group of images adds to another's must lie alike.
+  bool groups_lie_alike() const {
+    return primitives.batch % primitives.group == 0 ||
+           primitives.rest.diff_weights_desc() == primitives.whole.diff_weights_desc();
+  }
   Bytes slice_size() const { return size_of(descriptor(dw_slice)); }
+  Bytes fresh_size() const { return size_of(primitives.whole.diff_weights_desc()); }
+  // Made in floats and rounded at the end, or as it is stored.
+  bool is_rounded() const { return dw.dtype != DType::f32; }
   bool in_one_go() const { return primitives.batch == primitives.group; }
 
   struct Pieces {
     std::byte *alone, *total, *fresh, *scratchpad;
   };
-  // `total`: the slice's gradient of all images, before it is added to the sum; without a sum, dw itself. `fresh`: that of a
-  // group of images behind the first.
+  // `total`: the slice's gradient of all images, before it is rounded and added to the sum; without either, dw itself. `fresh`:
+  // that of a group of images behind the first.
   Pieces cut(WorkspaceCutter& cutter) const {
-    return {.alone = cutter.cut(Bytes(image_floats(dy_slice) * primitives.group * 4)),
-            .total = adds ? cutter.cut(slice_size()) : nullptr,
-            .fresh = in_one_go() ? nullptr : cutter.cut(slice_size()),
+    return {.alone = cutter.cut(Bytes(image_bytes(dy_slice) * primitives.group)),
+            .total = adds || is_rounded() ? cutter.cut(fresh_size()) : nullptr,
+            .fresh = in_one_go() ? nullptr : cutter.cut(fresh_size()),
             .scratchpad = cutter.cut(primitives.scratchpad())};
   }
 };
@@ -228,7 +239,9 @@ KernelMatch match_grad_weight(const KernelQuery& query) {
   if (auto reason = objection_to_slicing(dw, dw.shape[0], query.attributes.integer("groups"), Kind)) return Refuse{*reason};
   return accept_if_possible(query, [&]() -> KernelMatch {
     WorkspaceCutter cutter;
-    WeightSlices(query.inputs[0], query.inputs[1], dw, query.attributes, Kind).cut(cutter);
+    const WeightSlices weight_slices(query.inputs[0], query.inputs[1], dw, query.attributes, Kind);
+    if (!weight_slices.groups_lie_alike()) return Refuse{"oneDNN's layout depends on the number of images"};
+    weight_slices.cut(cutter);
     return accept_slices(Kind, cutter.used());
   });
 }
@@ -243,29 +256,32 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
   const WeightSlices::Pieces pieces = slices.cut(cutter);
   auto chain = std::make_unique<PrimitiveChain>();
   const std::int64_t channels = slices.dw.shape[0];
-  const std::int64_t slice_floats = slices.slice_size().count() / 4;
+  const std::int64_t slice_floats = slices.fresh_size().count() / 4;
   const int threads = arguments.threads;
   for (std::int64_t channel = 0; channel < channels; channel += slices.width) {
     const std::int64_t begin = channel / slices.width * slices.slice_size().count();  // of the slice in dw
-    std::byte* total = slices.adds ? pieces.total : arguments.outputs[0].data + begin;
+    std::byte* out = arguments.outputs[0].data + begin;
+    const std::byte* sum = slices.adds ? arguments.inputs[2].data + begin : nullptr;
+    std::byte* total = pieces.total == nullptr ? out : pieces.total;
     for (std::int64_t first = 0; first < primitives.batch; first += primitives.group) {
       const auto& description = primitives.of(first);
-      const std::int64_t images = primitives.count(first);
-      const std::int64_t pixels = image_floats(slices.dy) / channels;
-      chain->add_action(gather({.pixels = images * pixels, .channels = channels, .width = slices.width},
-                               floats(arguments.inputs[0]) + first * image_floats(slices.dy) + channel, floats_at(pieces.alone),
+      const std::int64_t bytes = element_bytes(slices.dy);
+      chain->add_action(gather({.pixels = primitives.count(first) * image_elements(slices.dy) / channels,
+                                .all_bytes = channels * bytes,
+                                .slice_bytes = slices.width * bytes},
+                               arguments.inputs[0].data + first * image_bytes(slices.dy) + channel * bytes, pieces.alone,
                                threads));
-      chain->add(
-          dnnl::convolution_backward_weights(description),
-          {{DNNL_ARG_DIFF_DST, memory_at(description.diff_dst_desc(), pieces.alone)},
-           {DNNL_ARG_SRC, memory_at(description.src_desc(), arguments.inputs[1].data + first * image_floats(slices.x) * 4)},
-           {DNNL_ARG_DIFF_WEIGHTS, memory_at(description.diff_weights_desc(), first == 0 ? total : pieces.fresh)},
-           {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), pieces.scratchpad)}});
-      if (first > 0) chain->add_action(add_floats(total, pieces.fresh, total, slice_floats, threads));
+      chain->add(dnnl::convolution_backward_weights(description),
+                 {{DNNL_ARG_DIFF_DST, memory_at(description.diff_dst_desc(), pieces.alone)},
+                  {DNNL_ARG_SRC, memory_at(description.src_desc(), arguments.inputs[1].data + first * image_bytes(slices.x))},
+                  {DNNL_ARG_DIFF_WEIGHTS, memory_at(description.diff_weights_desc(), first == 0 ? total : pieces.fresh)},
+                  {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), pieces.scratchpad)}});
+      if (first > 0) chain->add_action(add_elements(DType::f32, total, pieces.fresh, total, slice_floats, threads));
     }
-    if (slices.adds) {
-      chain->add_action(
-          add_floats(arguments.inputs[2].data + begin, total, arguments.outputs[0].data + begin, slice_floats, threads));
+    if (slices.is_rounded()) {
+      chain->add_action(place_gradient(primitives.whole.diff_weights_desc(), total, slices.dw_slice, 1, sum, out, threads));
+    } else if (slices.adds) {
+      chain->add_action(add_elements(DType::f32, sum, total, out, slice_floats, threads));
     }
   }
   return chain;

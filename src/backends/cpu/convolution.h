@@ -52,6 +52,11 @@ struct Convolution {
         {kKind, kAlgorithm, input, weights, output, strides, dilations, padding, rear_padding()}, booked_scratchpad(), engine()};
   }
 
+  // What a weight's gradient is made in: floats, which are rounded to 16 bits only when they are added to a sum.
+  dnnl::memory::desc wanted_gradient() const {
+    if (weight.data_type() == dnnl::memory::data_type::f32) return wanted_weight;
+    return {weight.dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+  }
   dnnl::memory::desc any_weight() const { return {weight.dims(), weight.data_type(), dnnl::memory::format_tag::any}; }
 
   dnnl::convolution_backward_data::primitive_desc backward_data() const {
@@ -84,6 +89,11 @@ KernelMatch accept_if_possible(const KernelQuery& query, const Accepting& accept
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }
 }
+
+// Brings a weight's fresh gradient, floats in oneDNN's layout, to `out`, a value of 16 bits in the layout of `type`; where `sum`
+// is not null the rounded gradient is added to it.
+std::unique_ptr<BoundKernel> place_gradient(const dnnl::memory::desc& fresh_layout, const std::byte* fresh, const Type& type,
+                                            std::int64_t groups, const std::byte* sum, std::byte* out, int threads);
 
 inline std::vector<Type> types_of(std::span<const Operand> operands) {
   std::vector<Type> types;

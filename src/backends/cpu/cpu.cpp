@@ -3,7 +3,9 @@
 #include "backends/cpu/conv2d.h"
 #include "backends/cpu/machine.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/promoted.h"
 #include "backends/cpu/simd.h"
+#include "backends/cpu/sparse_conv2d.h"
 #include "backends/host_device.h"
 #include "backends/reference/reference.h"
 
@@ -18,6 +20,20 @@ Backend cpu_backend(int threads) {
                               &cpu::onednn_conv2d_grad_weight,
                               &cpu::onednn_conv2d_grad_weight_quarters,
                               &cpu::onednn_conv2d_grad_weight_blocks,
+                              &cpu::onednn_conv2d_grad_weight_one_thread,
+                              &cpu::onednn_sparse_conv2d,
+                              &cpu::direct_sparse_conv2d,
+                              &cpu::onednn_sparse_conv2d_grad_input,
+                              &cpu::direct_sparse_conv2d_grad_input,
+                              &cpu::onednn_sparse_conv2d_grad_weight_stripes,
+                              &cpu::onednn_sparse_conv2d_grad_weight_slices,
+                              &cpu::onednn_sparse_conv2d_grad_weight,
+                              &cpu::direct_sparse_conv2d_grad_weight,
+                              &cpu::half_conv2d,
+                              &cpu::half_conv2d_grad_input,
+                              &cpu::half_conv2d_grad_weight,
+                              &cpu::half_init_sparse,
+                              &cpu::half_rewire,
                               &cpu::onednn_linear,
                               &cpu::onednn_linear_grad_input,
                               &cpu::onednn_linear_grad_weight,
@@ -44,7 +60,11 @@ Backend cpu_backend(int threads) {
                               &cpu::onednn_avg_pool_grad,
                               &cpu::onednn_global_avg_pool,
                               &cpu::onednn_global_avg_pool_grad,
+                              &cpu::half_global_avg_pool,
+                              &cpu::half_global_avg_pool_grad,
                               &cpu::onednn_relayout,
+                              &cpu::half_relayout,
+                              &cpu::half_reshape,
                               &cpu::simd_sign_bits,
                               &cpu::simd_relu_grad_bits,
                               &cpu::simd_dropout,
@@ -54,12 +74,15 @@ Backend cpu_backend(int threads) {
                               &cpu::table_image_input,
                               &cpu::simd_fill,
                               &cpu::onednn_init_normal,
-                              &cpu::onednn_init_uniform},
+                              &cpu::onednn_init_uniform,
+                              &cpu::half_init_normal,
+                              &cpu::half_init_uniform},
                   .threads = threads,
                   .device = host_device(threads),
                   .machine = cpu::machine(),
                   .preferred_weight_layout = cpu::preferred_conv2d_weight_layout,
                   .relayout = cpu::relayout};
+  for (const KernelDef* kernel : cpu::promoted_kernels()) backend.kernels.push_back(kernel);
   for (const KernelDef* kernel : reference_backend(threads).kernels) backend.kernels.push_back(kernel);
   return backend;
 }

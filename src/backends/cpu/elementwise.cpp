@@ -11,55 +11,105 @@ namespace snug::backends::cpu {
 
 namespace {
 
-// A cache line of floats: threads that write neighbouring parts do not share one.
-constexpr std::int64_t kGrain = 16;
+// A cache line of the narrowest elements: threads that write neighbouring parts do not share one.
+constexpr std::int64_t kGrain = 32;
 
-std::int64_t stored_floats(const Type& type) { return type.bytes().count() / 4; }
-
-KernelMatch match_same_floats(const KernelQuery& query, std::size_t inputs) {
+KernelMatch match_same(const KernelQuery& query, std::size_t inputs) {
   const Type& first = query.outputs[0];
-  if (first.dtype != DType::f32 || first.storage.kind != Storage::Kind::dense)
-    return Refuse{to_string(first) + " is not dense f32"};
+  if (!is_dense_real(first)) return Refuse{to_string(first) + " is not dense f32, bf16 or f16"};
   for (std::size_t i = 0; i < inputs; ++i) {
     if (query.inputs[i] != first) return Refuse{to_string(query.inputs[i]) + " lies otherwise than " + to_string(first)};
   }
   return Accept{};
 }
 
-KernelMatch match_add(const KernelQuery& query) { return match_same_floats(query, 2); }
-KernelMatch match_relu(const KernelQuery& query) { return match_same_floats(query, 1); }
-KernelMatch match_relu_grad(const KernelQuery& query) { return match_same_floats(query, accumulates(query.attributes) ? 3 : 2); }
+KernelMatch match_add(const KernelQuery& query) { return match_same(query, 2); }
+KernelMatch match_relu(const KernelQuery& query) { return match_same(query, 1); }
+KernelMatch match_relu_grad(const KernelQuery& query) { return match_same(query, accumulates(query.attributes) ? 3 : 2); }
 
 std::unique_ptr<BoundKernel> bind_add(const KernelArguments& arguments) {
-  return add_floats(arguments.inputs[0].data, arguments.inputs[1].data, arguments.outputs[0].data,
-                    stored_floats(arguments.outputs[0].type), arguments.threads);
+  const Type& type = arguments.outputs[0].type;
+  return add_elements(type.dtype, arguments.inputs[0].data, arguments.inputs[1].data, arguments.outputs[0].data,
+                      stored_elements(type), arguments.threads);
 }
 
 std::unique_ptr<BoundKernel> bind_relu(const KernelArguments& arguments) {
-  return make_bound([x = floats(arguments.inputs[0]), y = floats(arguments.outputs[0]),
-                     count = stored_floats(arguments.outputs[0].type), threads = arguments.threads] {
-    for_each_part(count, threads, kGrain, [&](int, Range part) { simd::relu(x + part.begin, y + part.begin, part.size()); });
+  const Type& type = arguments.outputs[0].type;
+  return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([x = elements<T>(arguments.inputs[0]), y = elements<T>(arguments.outputs[0]), count = stored_elements(type),
+                       threads = arguments.threads] {
+      for_each_part(count, threads, kGrain,
+                    [&](int, Range part) { simd::element_loops<T>().relu(x + part.begin, y + part.begin, part.size()); });
+    });
   });
 }
 
 std::unique_ptr<BoundKernel> bind_relu_grad(const KernelArguments& arguments) {
-  const float* sum = accumulates(arguments.attributes) ? floats(arguments.inputs[2]) : nullptr;
-  return make_bound([dy = floats(arguments.inputs[0]), y = floats(arguments.inputs[1]), sum, dx = floats(arguments.outputs[0]),
-                     count = stored_floats(arguments.outputs[0].type), threads = arguments.threads] {
-    for_each_part(count, threads, kGrain, [&](int, Range part) {
-      simd::relu_grad(dy + part.begin, y + part.begin, sum == nullptr ? nullptr : sum + part.begin, dx + part.begin, part.size());
+  const Type& type = arguments.outputs[0].type;
+  return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
+    const T* sum = accumulates(arguments.attributes) ? elements<T>(arguments.inputs[2]) : nullptr;
+    return make_bound([dy = elements<T>(arguments.inputs[0]), y = elements<T>(arguments.inputs[1]), sum,
+                       dx = elements<T>(arguments.outputs[0]), count = stored_elements(type), threads = arguments.threads] {
+      for_each_part(count, threads, kGrain, [&](int, Range part) {
+        simd::element_loops<T>().relu_grad(dy + part.begin, y + part.begin, sum == nullptr ? nullptr : sum + part.begin,
+                                           dx + part.begin, part.size());
+      });
     });
   });
 }
 
 }  // namespace
 
-std::unique_ptr<BoundKernel> add_floats(const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count, int threads) {
-  return make_bound([a = reinterpret_cast<const float*>(a), b = reinterpret_cast<const float*>(b),
-                     out = reinterpret_cast<float*>(out), count, threads] {
-    const int parts = count < 4096 ? 1 : threads;
-    for_each_part(count, parts, kGrain,
-                  [&](int, Range part) { simd::add(a + part.begin, b + part.begin, out + part.begin, part.size()); });
+namespace {
+
+// loop(first, count) over `count` elements on all threads; a few are not worth waking a thread for.
+template <typename Loop>
+void run_on_parts(std::int64_t count, int threads, const Loop& loop) {
+  for_each_part(count, count < 4096 ? 1 : threads, kGrain, [&](int, Range part) { loop(part.begin, part.size()); });
+}
+
+}  // namespace
+
+std::unique_ptr<BoundKernel> add_elements(DType dtype, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count,
+                                          int threads) {
+  return with_storage(dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound(
+        [a = reinterpret_cast<const T*>(a), b = reinterpret_cast<const T*>(b), out = reinterpret_cast<T*>(out), count, threads] {
+          run_on_parts(count, threads, [&](std::int64_t first, std::int64_t size) {
+            simd::element_loops<T>().add(a + first, b + first, out + first, size);
+          });
+        });
+  });
+}
+
+std::unique_ptr<BoundKernel> widen_elements(DType dtype, const std::byte* from, float* to, std::int64_t count, int threads) {
+  return with_storage(dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([from = reinterpret_cast<const T*>(from), to, count, threads] {
+      run_on_parts(count, threads, [&](std::int64_t first, std::int64_t size) {
+        simd::element_loops<T>().widen(from + first, to + first, size);
+      });
+    });
+  });
+}
+
+std::unique_ptr<BoundKernel> narrow_elements(DType dtype, const float* from, std::byte* to, std::int64_t count, int threads) {
+  return with_storage(dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([from, to = reinterpret_cast<T*>(to), count, threads] {
+      run_on_parts(count, threads, [&](std::int64_t first, std::int64_t size) {
+        simd::element_loops<T>().narrow(from + first, to + first, size);
+      });
+    });
+  });
+}
+
+std::unique_ptr<BoundKernel> add_floats(DType dtype, const std::byte* sum, const float* fresh, std::byte* out, std::int64_t count,
+                                        int threads) {
+  return with_storage(dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([sum = reinterpret_cast<const T*>(sum), fresh, out = reinterpret_cast<T*>(out), count, threads] {
+      run_on_parts(count, threads, [&](std::int64_t first, std::int64_t size) {
+        simd::element_loops<T>().add_floats(sum + first, fresh + first, out + first, size);
+      });
+    });
   });
 }
 

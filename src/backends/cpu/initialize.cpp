@@ -1,8 +1,10 @@
 #include <algorithm>
 
+#include "backends/cpu/layout_map.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
+#include "backends/cpu/storage.h"
 #include "ir/scalars.h"
 #include "ops/random_draws.h"
 
@@ -14,13 +16,16 @@ namespace snug::backends::cpu {
 namespace {
 
 KernelMatch match_fill(const KernelQuery& query) {
-  if (query.outputs[0].dtype != DType::f32) return Refuse{to_string(query.outputs[0]) + " is not f32"};
+  if (!is_dense_real(query.outputs[0])) return Refuse{to_string(query.outputs[0]) + " is not dense f32, bf16 or f16"};
   return Accept{};
 }
 
 std::unique_ptr<BoundKernel> bind_fill(const KernelArguments& arguments) {
-  return make_bound([out = floats(arguments.outputs[0]), count = arguments.outputs[0].type.bytes().count() / 4,
-                     value = static_cast<float>(arguments.attributes.real("value"))] { std::fill_n(out, count, value); });
+  const Type& type = arguments.outputs[0].type;
+  return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([out = elements<T>(arguments.outputs[0]), count = stored_elements(type),
+                       value = stored<T>(arguments.attributes.real("value"))] { std::fill_n(out, count, value); });
+  });
 }
 
 // Rows (output channels) that are drawn at a time: blocks of the layouts' 16, or 8, where there are only whole ones.
@@ -43,6 +48,7 @@ Type in_logical_order(Type type) {
 
 KernelMatch match_random(const KernelQuery& query) {
   const Type& type = query.outputs[0];
+  if (type.dtype != DType::f32) return Refuse{to_string(type) + " is not f32"};
   if (auto reason = objection(type)) return Refuse{*reason};
   if (type.layout.kind != Layout::Kind::opaque) return Refuse{to_string(type) + " has a plain layout"};
   return Accept{.workspace = in_logical_order(rows_of(type, rows_at_a_time(type))).bytes()};
@@ -74,6 +80,30 @@ std::unique_ptr<BoundKernel> bind_random(const KernelArguments& arguments, Draw 
   return chain;
 }
 
+// Numbers of 16 bits go to their places one by one.
+KernelMatch match_half_random(const KernelQuery& query) {
+  const Type& type = query.outputs[0];
+  if (!is_dense_real(type) || bits_per_element(type.dtype) != 16) return Refuse{to_string(type) + " is not bf16 or f16"};
+  if (type.shape.rank() > 4) return Refuse{to_string(type) + " has more than 4 dimensions"};
+  return Accept{};
+}
+
+std::unique_ptr<BoundKernel> bind_half_random(const KernelArguments& arguments, Draw draw, double spread) {
+  const Type& type = arguments.outputs[0].type;
+  return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([out = elements<T>(arguments.outputs[0]), map = LayoutMap(type), count = stored_elements(type), draw,
+                       spread, key = static_cast<std::uint64_t>(arguments.attributes.integer("key")),
+                       scalars = reinterpret_cast<const Scalars*>(arguments.inputs[1].data), threads = arguments.threads] {
+      std::fill_n(out, count, T{});  // what only pads the layout is zero
+      for_each_part(map.elements(), threads, 64, [&](int, Range part) {
+        for_each_element(map, part.begin, part.end, [&](const auto& at, std::int64_t number) {
+          out[map(at)] = stored<T>(draw(scalars->seed, key, static_cast<std::uint64_t>(number)) * spread);
+        });
+      });
+    });
+  });
+}
+
 std::unique_ptr<BoundKernel> bind_normal(const KernelArguments& arguments) {
   return bind_random(arguments, ops::draw_init_normal, arguments.attributes.real("std"));
 }
@@ -82,8 +112,20 @@ std::unique_ptr<BoundKernel> bind_uniform(const KernelArguments& arguments) {
   return bind_random(arguments, ops::draw_init_uniform, arguments.attributes.real("bound"));
 }
 
+std::unique_ptr<BoundKernel> bind_half_normal(const KernelArguments& arguments) {
+  return bind_half_random(arguments, ops::draw_init_normal, arguments.attributes.real("std"));
+}
+
+std::unique_ptr<BoundKernel> bind_half_uniform(const KernelArguments& arguments) {
+  return bind_half_random(arguments, ops::draw_init_uniform, arguments.attributes.real("bound"));
+}
+
 }  // namespace
 
+constinit const KernelDef half_init_normal{
+    .name = "half_init_normal", .op = "init_normal", .match = match_half_random, .bind = bind_half_normal};
+constinit const KernelDef half_init_uniform{
+    .name = "half_init_uniform", .op = "init_uniform", .match = match_half_random, .bind = bind_half_uniform};
 constinit const KernelDef simd_fill{.name = "simd_fill", .op = "fill", .match = match_fill, .bind = bind_fill};
 constinit const KernelDef onednn_init_normal{
     .name = "onednn_init_normal", .op = "init_normal", .match = match_random, .bind = bind_normal};

@@ -13,11 +13,9 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 
-dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns) {
-  return {Dims{rows, columns}, dnnl::memory::data_type::f32, Dims{columns, 1}};
-}
 // c = a b (+ bias), where a and b are the node's first two inputs.
 struct Product {
+  DType dtype = DType::f32;
   std::int64_t rows, inner, columns;
   bool a_is_transposed = false;
   bool b_is_transposed = false;
@@ -32,11 +30,15 @@ struct Product {
     return {{a(count), b(), c}, booked_scratchpad(), engine()};
   }
   dnnl::memory::desc a(std::int64_t count) const {
-    return {Dims{count, inner}, dnnl::memory::data_type::f32, a_is_transposed ? Dims{1, rows} : Dims{inner, 1}};
+    return {Dims{count, inner}, data_type_of(dtype), a_is_transposed ? Dims{1, rows} : Dims{inner, 1}};
   }
   dnnl::memory::desc b() const {
-    return {Dims{inner, columns}, dnnl::memory::data_type::f32, b_is_transposed ? Dims{1, inner} : Dims{columns, 1}};
+    return {Dims{inner, columns}, data_type_of(dtype), b_is_transposed ? Dims{1, inner} : Dims{columns, 1}};
   }
+  dnnl::memory::desc matrix(std::int64_t row_count, std::int64_t column_count) const {
+    return {Dims{row_count, column_count}, data_type_of(dtype), Dims{column_count, 1}};
+  }
+  std::int64_t element_bytes() const { return bits_per_element(dtype) / 8; }
   // Elements between the starts of row 0 and row `first` of a.
   std::int64_t a_offset(std::int64_t first) const { return a_is_transposed ? first : first * inner; }
 
@@ -44,13 +46,14 @@ struct Product {
   // time, so that adding to the gradient of a large layer does not take a second copy of it.
   std::int64_t rows_at_a_time() const {
     if (!adds) return rows;
-    return std::clamp<std::int64_t>(most_bytes / (columns * 4), 1, rows);
+    return std::clamp<std::int64_t>(most_bytes / (columns * element_bytes()), 1, rows);
   }
 };
 
 // linear(x [N,I], weight [O,I], bias [O]?)
 Product forward(std::span<const Type> inputs, const Attributes& /*attributes*/) {
-  return {.rows = inputs[0].shape[0],
+  return {.dtype = inputs[0].dtype,
+          .rows = inputs[0].shape[0],
           .inner = inputs[0].shape[1],
           .columns = inputs[1].shape[0],
           .b_is_transposed = true,
@@ -59,13 +62,17 @@ Product forward(std::span<const Type> inputs, const Attributes& /*attributes*/) 
 
 // linear_grad_input(dy [N,O], weight [O,I])
 Product grad_input(std::span<const Type> inputs, const Attributes& attributes) {
-  return {
-      .rows = inputs[0].shape[0], .inner = inputs[0].shape[1], .columns = inputs[1].shape[1], .adds = accumulates(attributes)};
+  return {.dtype = inputs[0].dtype,
+          .rows = inputs[0].shape[0],
+          .inner = inputs[0].shape[1],
+          .columns = inputs[1].shape[1],
+          .adds = accumulates(attributes)};
 }
 
 // linear_grad_weight(dy [N,O], x [N,I])
 Product grad_weight(std::span<const Type> inputs, const Attributes& attributes) {
-  return {.rows = inputs[0].shape[1],
+  return {.dtype = inputs[0].dtype,
+          .rows = inputs[0].shape[1],
           .inner = inputs[0].shape[0],
           .columns = inputs[1].shape[1],
           .a_is_transposed = true,
@@ -100,7 +107,7 @@ KernelMatch match(const KernelQuery& query) {
     const OmpThreads scope(query.threads);
     const Product product = Make(query.inputs, query.attributes);
     WorkspaceCutter cutter;
-    if (product.adds) cutter.cut(Bytes(product.rows_at_a_time() * product.columns * 4));
+    if (product.adds) cutter.cut(Bytes(product.rows_at_a_time() * product.columns * product.element_bytes()));
     cutter.cut(scratchpad_of(product));
     if (Make == grad_weight_few_rows) {
       // The same products over fewer rows at a time.
@@ -120,23 +127,25 @@ std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
   const Product product = Make(types, arguments.attributes);
   const std::int64_t block = product.rows_at_a_time();
   WorkspaceCutter cutter(arguments.workspace.data());
-  std::byte* fresh = product.adds ? cutter.cut(Bytes(block * product.columns * 4)) : nullptr;
+  std::byte* fresh = product.adds ? cutter.cut(Bytes(block * product.columns * product.element_bytes())) : nullptr;
   std::byte* scratchpad = cutter.cut(scratchpad_of(product));
   auto chain = std::make_unique<PrimitiveChain>();
   for (std::int64_t first = 0; first < product.rows; first += block) {
     const std::int64_t count = std::min(block, product.rows - first);
     const auto description = product.description(count);
-    const std::int64_t begin = first * product.columns * 4;  // of these rows of c, in bytes
+    const std::int64_t begin = first * product.columns * product.element_bytes();  // of these rows of c, in bytes
     std::byte* out = arguments.outputs[0].data + begin;
     std::vector<std::pair<int, dnnl::memory>> list{
-        {DNNL_ARG_SRC, memory_at(product.a(count), arguments.inputs[0].data + product.a_offset(first) * 4)},
+        {DNNL_ARG_SRC, memory_at(product.a(count), arguments.inputs[0].data + product.a_offset(first) * product.element_bytes())},
         {DNNL_ARG_WEIGHTS, memory_at(product.b(), arguments.inputs[1].data)},
-        {DNNL_ARG_DST, memory_at(matrix(count, product.columns), product.adds ? fresh : out)},
+        {DNNL_ARG_DST, memory_at(product.matrix(count, product.columns), product.adds ? fresh : out)},
         {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), scratchpad)}};
-    if (product.has_bias) list.emplace_back(DNNL_ARG_BIAS, memory_at(matrix(1, product.columns), arguments.inputs[2].data));
+    if (product.has_bias)
+      list.emplace_back(DNNL_ARG_BIAS, memory_at(product.matrix(1, product.columns), arguments.inputs[2].data));
     chain->add(dnnl::matmul(description), list);
     if (product.adds) {
-      chain->add_action(add_floats(arguments.inputs.back().data + begin, fresh, out, count * product.columns, arguments.threads));
+      chain->add_action(add_elements(product.dtype, arguments.inputs.back().data + begin, fresh, out, count * product.columns,
+                                     arguments.threads));
     }
   }
   return chain;

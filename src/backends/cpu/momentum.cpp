@@ -1,20 +1,23 @@
-#include <cstring>
+#include <algorithm>
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
+#include "backends/cpu/simd_momentum.h"
 #include "ir/scalars.h"
+#include "ops/random_draws.h"
+#include "ops/sgd.h"
 
 // momentum_decay and momentum_step, element by element in memory order: any layout will do, so long as both operands have the
-// same. Plain loops: the compiler vectorises them, and memory is what they wait for.
+// same.
 
 namespace snug::backends::cpu {
 
 namespace {
 
-constexpr std::int64_t kGrain = 16;  // a cache line of floats
+constexpr std::int64_t kGrain = 32;  // a cache line of the narrowest elements
 
 KernelMatch match_pair(const Type& one, const Type& other) {
-  if (one.dtype != DType::f32 || one.storage.kind != Storage::Kind::dense) return Refuse{to_string(one) + " is not dense f32"};
+  if (!is_dense_real(one)) return Refuse{to_string(one) + " is not dense f32, bf16 or f16"};
   if (one != other) return Refuse{to_string(other) + " lies otherwise than " + to_string(one)};
   return Accept{};
 }
@@ -22,51 +25,68 @@ KernelMatch match_pair(const Type& one, const Type& other) {
 KernelMatch match_decay(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[1]); }
 KernelMatch match_step(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[2]); }
 
-// out = a first + b second, or first alone where that is all that is asked for.
-struct Combination {
-  const float *first, *second;
-  float* out;
+// One operand, and where it is asked for another beside it.
+template <typename T>
+struct Pair {
+  simd::Combination<T> arrays;
   std::int64_t count;
+  bool stochastic;
+  std::uint64_t purpose;
   int threads;
 
-  void run(float a, float b) const {
-    for_each_part(count, count < 4096 ? 1 : threads, kGrain, [&](int, Range part) {
-      for (std::int64_t i = part.begin; i < part.end; ++i) out[i] = a * first[i] + b * second[i];
-    });
+  void combine(float a, float b, const Scalars& scalars) const {
+    const simd::Rounding rounding{
+        .stochastic = stochastic, .seed = scalars.seed, .counter_high = ops::counter_high(purpose, scalars.step)};
+    for_each_part(count, count < 4096 ? 1 : threads, kGrain,
+                  [&](int, Range part) { simd::combine(arrays, a, b, rounding, part.begin, part.size()); });
   }
   void keep_first() const {
-    if (out != first) std::memcpy(out, first, static_cast<std::size_t>(count) * sizeof(float));
+    if (arrays.out != arrays.one) std::copy_n(arrays.one, count, arrays.out);
   }
 };
 
-Combination combination(const KernelArguments& arguments, std::size_t second) {
-  return {.first = reinterpret_cast<const float*>(arguments.inputs[0].data),
-          .second = reinterpret_cast<const float*>(arguments.inputs[second].data),
-          .out = reinterpret_cast<float*>(arguments.outputs[0].data),
-          .count = arguments.outputs[0].type.bytes().count() / 4,
+template <typename T>
+Pair<T> pair_of(const KernelArguments& arguments, std::size_t other, bool is_weight) {
+  return {.arrays = {.one = elements<T>(arguments.inputs[0]),
+                     .other = elements<T>(arguments.inputs[other]),
+                     .out = elements<T>(arguments.outputs[0]),
+                     .is_weight = is_weight},
+          .count = stored_elements(arguments.outputs[0].type),
+          .stochastic = ops::sgd_rounds_by_chance(arguments.attributes),
+          .purpose = ops::kRoundingPurpose + static_cast<std::uint64_t>(arguments.attributes.integer_or("key", 0)),
           .threads = arguments.threads};
 }
 
-std::unique_ptr<BoundKernel> bind_decay(const KernelArguments& arguments) {
-  return make_bound([of = combination(arguments, 1), scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
+template <typename T>
+std::unique_ptr<BoundKernel> bind_decay_of(const KernelArguments& arguments) {
+  return make_bound([of = pair_of<T>(arguments, 1, false), scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
                      momentum = static_cast<float>(arguments.attributes.real("momentum")),
                      weight_decay = static_cast<float>(arguments.attributes.real("weight_decay"))] {
     if (scalars->first_example == 0) {
-      of.run(momentum, weight_decay);
+      of.combine(momentum, weight_decay, *scalars);
     } else {
       of.keep_first();
     }
   });
 }
 
-std::unique_ptr<BoundKernel> bind_step(const KernelArguments& arguments) {
-  return make_bound([of = combination(arguments, 2), scalars = reinterpret_cast<const Scalars*>(arguments.inputs[1].data)] {
+template <typename T>
+std::unique_ptr<BoundKernel> bind_step_of(const KernelArguments& arguments) {
+  return make_bound([of = pair_of<T>(arguments, 2, true), scalars = reinterpret_cast<const Scalars*>(arguments.inputs[1].data)] {
     if (scalars->skip_update != 0) {
       of.keep_first();
     } else {
-      of.run(1, -static_cast<float>(scalars->learning_rate));
+      of.combine(1, -static_cast<float>(scalars->learning_rate), *scalars);
     }
   });
+}
+
+std::unique_ptr<BoundKernel> bind_decay(const KernelArguments& arguments) {
+  return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) { return bind_decay_of<T>(arguments); });
+}
+
+std::unique_ptr<BoundKernel> bind_step(const KernelArguments& arguments) {
+  return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) { return bind_step_of<T>(arguments); });
 }
 
 }  // namespace

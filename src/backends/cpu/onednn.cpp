@@ -1,7 +1,9 @@
 #include "backends/cpu/onednn.h"
 
 #include <array>
+#include <cstring>
 
+#include "backends/cpu/layout_map.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {
@@ -16,13 +18,15 @@ struct NamedTag {
 };
 
 // The blocked weight layouts of oneDNN's direct convolutions that states may be kept in.
-constexpr std::array<NamedTag, 7> kNamedTags{{{"ABcd16b16a", Tag::ABcd16b16a},
+constexpr std::array<NamedTag, 9> kNamedTags{{{"ABcd16b16a", Tag::ABcd16b16a},
                                               {"Acdb16a", Tag::Acdb16a},
                                               {"ABcd8b8a", Tag::ABcd8b8a},
                                               {"Acdb8a", Tag::Acdb8a},
                                               {"ABcd16a16b", Tag::ABcd16a16b},
                                               {"BAcd16a16b", Tag::BAcd16a16b},
-                                              {"ABcd8a8b", Tag::ABcd8a8b}}};
+                                              {"ABcd8a8b", Tag::ABcd8a8b},
+                                              {"ABcd8b16a2b", Tag::ABcd8b16a2b},
+                                              {"ABcd8a16b2a", Tag::ABcd8a16b2a}}};
 
 }  // namespace
 
@@ -42,22 +46,27 @@ dnnl::primitive_attr booked_scratchpad() {
   return attributes;
 }
 
+dnnl::memory::data_type data_type_of(DType dtype) {
+  return bits_per_element(dtype) == 16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
 dnnl::memory::desc descriptor(const Type& type, std::int64_t groups) {
   const dnnl::memory::dims dims(type.shape.dims().begin(), type.shape.dims().end());
+  const dnnl::memory::data_type data_type = data_type_of(type.dtype);
   if (type.layout.kind == Layout::Kind::opaque) {
     for (const NamedTag& named : kNamedTags) {
-      if (named.name == type.layout.opaque_name) return {dims, dnnl::memory::data_type::f32, named.tag};
+      if (named.name == type.layout.opaque_name) return {dims, data_type, named.tag};
     }
     throw InternalError(fmt::format("oneDNN knows no layout '{}'", type.layout.opaque_name));
   }
   const auto element_strides = strides_of(type);
   dnnl::memory::dims strides(element_strides.begin(), element_strides.begin() + static_cast<std::ptrdiff_t>(dims.size()));
-  if (groups == 1) return {dims, dnnl::memory::data_type::f32, strides};
+  if (groups == 1) return {dims, data_type, strides};
   dnnl::memory::dims grouped_dims{groups, dims[0] / groups};
   grouped_dims.insert(grouped_dims.end(), dims.begin() + 1, dims.end());
   dnnl::memory::dims grouped_strides{strides[0] * (dims[0] / groups)};
   grouped_strides.insert(grouped_strides.end(), strides.begin(), strides.end());
-  return {grouped_dims, dnnl::memory::data_type::f32, grouped_strides};
+  return {grouped_dims, data_type, grouped_strides};
 }
 
 std::optional<Layout> named_layout(const dnnl::memory::desc& descriptor) {
@@ -70,7 +79,7 @@ std::optional<Layout> named_layout(const dnnl::memory::desc& descriptor) {
 }
 
 std::optional<std::string> objection(const Type& type) {
-  if (type.dtype != DType::f32) return fmt::format("{} is not f32", to_string(type));
+  if (type.dtype != DType::f32 && type.dtype != DType::bf16) return fmt::format("{} is not f32 or bf16", to_string(type));
   if (type.storage.kind != Storage::Kind::dense) return fmt::format("{} is not dense", to_string(type));
   return std::nullopt;
 }
@@ -115,7 +124,29 @@ void PrimitiveChain::run() {
   }
 }
 
+Type as_floats(Type type) {
+  if (type.layout.kind == Layout::Kind::opaque && type.dtype != DType::f32)
+    type.layout.opaque_bytes = Bytes(2 * type.layout.opaque_bytes.count());
+  type.dtype = DType::f32;
+  return type;
+}
+
+namespace {
+
+void copy_16_bits(const Type& from, const std::byte* source, const Type& to, std::byte* target) {
+  const LayoutMap from_map(from);
+  const LayoutMap to_map(to);
+  const auto* in = reinterpret_cast<const std::uint16_t*>(source);
+  auto* out = reinterpret_cast<std::uint16_t*>(target);
+  std::memset(target, 0, static_cast<std::size_t>(to.bytes().count()));  // what only pads the layout is zero
+  for_each_element(to_map, 0, to_map.elements(),
+                   [&](const auto& at, std::int64_t /*number*/) { out[to_map(at)] = in[from_map(at)]; });
+}
+
+}  // namespace
+
 void relayout(const Type& from, const std::byte* source, const Type& to, std::byte* target) {
+  if (bits_per_element(from.dtype) == 16) return copy_16_bits(from, source, to, target);
   // oneDNN's memory objects are not const-correct; a reorder only reads its source.
   const dnnl::memory input = memory_at(descriptor(from), const_cast<std::byte*>(source));
   const dnnl::memory output = memory_at(descriptor(to), target);

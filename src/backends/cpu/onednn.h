@@ -20,7 +20,8 @@ const dnnl::stream& stream();
 // Scratchpads are ours to book, never oneDNN's to allocate.
 dnnl::primitive_attr booked_scratchpad();
 
-// The descriptor of an f32 value in its layout; weights of grouped convolutions have the groups as a dimension of their own.
+// The descriptor of a value in its layout, f32 or bf16 (f16, which oneDNN does not compute with, passes for bf16: it is as wide);
+// weights of grouped convolutions have the groups as a dimension of their own.
 dnnl::memory::desc descriptor(const Type& type, std::int64_t groups = 1);
 
 // Our name for a layout that oneDNN chose, when it is one that we can name again; nothing for plain or unknown ones.
@@ -28,6 +29,9 @@ std::optional<Layout> named_layout(const dnnl::memory::desc& descriptor);
 
 // Why a value cannot be handed to oneDNN; nothing when it can.
 std::optional<std::string> objection(const Type& type);
+
+// Of a dtype that oneDNN computes with, or moves.
+dnnl::memory::data_type data_type_of(DType dtype);
 
 Bytes size_of(const dnnl::memory::desc& descriptor);
 
@@ -67,6 +71,9 @@ class PrimitiveChain : public BoundKernel {
 };
 
 inline dnnl::memory memory_at(const dnnl::memory::desc& descriptor, void* data) { return {descriptor, engine(), data}; }
+
+// An f16 or bf16 value as floats, in the same layout.
+Type as_floats(Type type);
 
 // Copies between layouts for snapshots and weights that come and go in logical order.
 void relayout(const Type& from, const std::byte* source, const Type& to, std::byte* target);

@@ -44,6 +44,4 @@ std::unique_ptr<BoundKernel> make_bound(Body body) {
   return std::make_unique<Bound>(std::move(body));
 }
 
-inline float* floats(const Operand& operand) { return reinterpret_cast<float*>(operand.data); }
-
 }  // namespace snug::backends::cpu

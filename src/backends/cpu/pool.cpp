@@ -7,6 +7,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
 #include "backends/cpu/simd_loops.h"
+#include "backends/reference/windows.h"
 
 // Max pooling of channels-last values, all channels of a pixel at a time. oneDNN's keeps eight bits an output and gives no access
 // to them; ours keeps four, which is what a plan counts on.
@@ -18,6 +19,8 @@ namespace {
 using ops::PoolGeometry;
 
 constexpr std::int64_t kMostPixels = 256;  // of a window: their numbers fit eight bits
+
+constexpr std::initializer_list<DType> kReals{DType::f32, DType::bf16, DType::f16};
 
 std::optional<std::string> objection_to(const Type& type, std::initializer_list<DType> dtypes) {
   if (std::find(dtypes.begin(), dtypes.end(), type.dtype) == dtypes.end()) return to_string(type) + " has another element type";
@@ -33,8 +36,9 @@ KernelMatch match_window(std::int64_t window, Bytes workspace = Bytes(0)) {
 std::int64_t window_of(const PoolGeometry& g) { return g.kernel_height * g.kernel_width; }
 
 // The window's pixels that are not padding, in order.
-std::int64_t pixels_of_window(const PoolGeometry& g, const float* image, std::int64_t out_h, std::int64_t out_w,
-                              std::array<simd::Pixel, kMostPixels>& pixels) {
+template <typename T>
+std::int64_t pixels_of_window(const PoolGeometry& g, const T* image, std::int64_t out_h, std::int64_t out_w,
+                              std::array<simd::Pixel<T>, kMostPixels>& pixels) {
   std::int64_t count = 0;
   for (std::int64_t kh = 0; kh < g.kernel_height; ++kh) {
     const std::int64_t h = out_h * g.stride_height - g.padding_height + kh;
@@ -50,11 +54,11 @@ std::int64_t pixels_of_window(const PoolGeometry& g, const float* image, std::in
 }
 
 // body(pixels, count, output pixel number) for every window of some rows of output pixels.
-template <typename Body>
-void for_each_window(const PoolGeometry& g, const float* x, Range rows, const Body& body) {
-  std::array<simd::Pixel, kMostPixels> pixels;
+template <typename T, typename Body>
+void for_each_window(const PoolGeometry& g, const T* x, Range rows, const Body& body) {
+  std::array<simd::Pixel<T>, kMostPixels> pixels;
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
-    const float* image = x + row / g.out_height * g.in_height * g.in_width * g.channels;
+    const T* image = x + row / g.out_height * g.in_height * g.in_width * g.channels;
     for (std::int64_t w = 0; w < g.out_width; ++w) {
       const std::int64_t count = pixels_of_window(g, image, row % g.out_height, w, pixels);
       body(pixels.data(), count, row * g.out_width + w);
@@ -65,18 +69,21 @@ void for_each_window(const PoolGeometry& g, const float* x, Range rows, const Bo
 // ---- max_pool(x) -> y
 
 KernelMatch match_max_pool(const KernelQuery& query) {
-  if (auto reason = objection_to(query.inputs[0], {DType::f32})) return Refuse{*reason};
+  if (auto reason = objection_to(query.inputs[0], kReals)) return Refuse{*reason};
   return match_window(window_of(PoolGeometry::from(query.inputs[0].shape, query.attributes)));
 }
 
 std::unique_ptr<BoundKernel> bind_max_pool(const KernelArguments& arguments) {
   const auto g = PoolGeometry::from(arguments.inputs[0].type.shape, arguments.attributes);
-  return make_bound([g, x = floats(arguments.inputs[0]), y = floats(arguments.outputs[0]), threads = arguments.threads] {
-    for_each_part(g.batch * g.out_height, threads, 1, [&](int, Range rows) {
-      for_each_window(g, x, rows, [&](const simd::Pixel* pixels, std::int64_t count, std::int64_t at) {
-        simd::largest_pixel(pixels, count, g.channels, y + at * g.channels, nullptr);
-      });
-    });
+  return with_storage(arguments.inputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound(
+        [g, x = elements<const T>(arguments.inputs[0]), y = elements<T>(arguments.outputs[0]), threads = arguments.threads] {
+          for_each_part(g.batch * g.out_height, threads, 1, [&](int, Range rows) {
+            for_each_window(g, x, rows, [&](const simd::Pixel<T>* pixels, std::int64_t count, std::int64_t at) {
+              simd::row_loops<T>().largest_pixel(pixels, count, g.channels, y + at * g.channels, nullptr);
+            });
+          });
+        });
   });
 }
 
@@ -91,7 +98,7 @@ std::optional<std::string> objection_to_packing(const Type& argmax) {
 Bytes winners_workspace(const PoolGeometry& g, int threads) { return Bytes(4 * ((g.channels + 15) / 16 * 16) * threads); }
 
 KernelMatch match_argmax(const KernelQuery& query) {
-  if (auto reason = objection_to(query.inputs[0], {DType::f32})) return Refuse{*reason};
+  if (auto reason = objection_to(query.inputs[0], kReals)) return Refuse{*reason};
   if (auto reason = objection_to_packing(query.outputs[0])) return Refuse{*reason};
   const auto g = PoolGeometry::from(query.inputs[0].shape, query.attributes);
   return match_window(window_of(g), winners_workspace(g, query.threads));
@@ -99,28 +106,32 @@ KernelMatch match_argmax(const KernelQuery& query) {
 
 std::unique_ptr<BoundKernel> bind_argmax(const KernelArguments& arguments) {
   const auto g = PoolGeometry::from(arguments.inputs[0].type.shape, arguments.attributes);
-  return make_bound([g, x = floats(arguments.inputs[0]), packed = reinterpret_cast<std::uint8_t*>(arguments.outputs[0].data),
-                     nibbles = arguments.outputs[0].type.dtype == DType::u4, threads = arguments.threads,
-                     winners = reinterpret_cast<std::int32_t*>(arguments.workspace.data())] {
-    for_each_part(g.batch * g.out_height, threads, 1, [&](int part, Range rows) {
-      std::int32_t* winner = winners + winners_workspace(g, part).count() / 4;
-      for_each_window(g, x, rows, [&](const simd::Pixel* pixels, std::int64_t count, std::int64_t at) {
-        simd::largest_pixel(pixels, count, g.channels, nullptr, winner);
-        if (nibbles) {
-          std::uint8_t* out = packed + at * g.channels / 2;
-          for (std::int64_t c = 0; c < g.channels; c += 2) out[c / 2] = static_cast<std::uint8_t>(winner[c] | winner[c + 1] << 4);
-        } else {
-          for (std::int64_t c = 0; c < g.channels; ++c) packed[at * g.channels + c] = static_cast<std::uint8_t>(winner[c]);
-        }
+  return with_storage(arguments.inputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound([g, x = elements<const T>(arguments.inputs[0]),
+                       packed = reinterpret_cast<std::uint8_t*>(arguments.outputs[0].data),
+                       nibbles = arguments.outputs[0].type.dtype == DType::u4, threads = arguments.threads,
+                       winners = reinterpret_cast<std::int32_t*>(arguments.workspace.data())] {
+      for_each_part(g.batch * g.out_height, threads, 1, [&](int part, Range rows) {
+        std::int32_t* winner = winners + winners_workspace(g, part).count() / 4;
+        for_each_window(g, x, rows, [&](const simd::Pixel<T>* pixels, std::int64_t count, std::int64_t at) {
+          simd::row_loops<T>().largest_pixel(pixels, count, g.channels, nullptr, winner);
+          if (nibbles) {
+            std::uint8_t* out = packed + at * g.channels / 2;
+            for (std::int64_t c = 0; c < g.channels; c += 2)
+              out[c / 2] = static_cast<std::uint8_t>(winner[c] | winner[c + 1] << 4);
+          } else {
+            for (std::int64_t c = 0; c < g.channels; ++c) packed[at * g.channels + c] = static_cast<std::uint8_t>(winner[c]);
+          }
+        });
       });
     });
   });
 }
 
-// ---- max_pool_grad_argmax(dy, argmax, sum?) -> dx. Windows may overlap, so one thread adds up a whole image.
+// ---- max_pool_grad_argmax(dy, argmax, sum?) -> dx
 
 KernelMatch match_grad_argmax(const KernelQuery& query) {
-  if (auto reason = objection_to(query.inputs[0], {DType::f32})) return Refuse{*reason};
+  if (auto reason = objection_to(query.inputs[0], kReals)) return Refuse{*reason};
   if (auto reason = objection_to(query.inputs[1], {DType::u4, DType::u8})) return Refuse{*reason};
   if (auto reason = objection_to_packing(query.inputs[1])) return Refuse{*reason};
   if (accumulates(query.attributes))
@@ -128,32 +139,83 @@ KernelMatch match_grad_argmax(const KernelQuery& query) {
   return Accept{};
 }
 
+struct Winners {
+  const std::uint8_t* packed;
+  bool nibbles;
+  std::int64_t operator[](std::int64_t at) const { return nibbles ? packed[at / 2] >> (at % 2 * 4) & 15 : packed[at]; }
+};
+
+// From every window to the pixel that won it. Floats add up in place.
+template <typename T>
+void scatter_gradients(const PoolGeometry& g, const T* dy, const Winners& winners, T* dx, Range examples) {
+  const std::int64_t image = g.in_height * g.in_width * g.channels;
+  const std::int64_t window = window_of(g);
+  std::fill(dx + examples.begin * image, dx + examples.end * image, T{});
+  for (std::int64_t pixel = examples.begin * g.out_height * g.out_width; pixel < examples.end * g.out_height * g.out_width;
+       ++pixel) {
+    const std::int64_t n = pixel / (g.out_height * g.out_width);
+    const std::int64_t top = pixel / g.out_width % g.out_height * g.stride_height - g.padding_height;
+    const std::int64_t left = pixel % g.out_width * g.stride_width - g.padding_width;
+    for (std::int64_t c = 0; c < g.channels; ++c) {
+      const std::int64_t at = pixel * g.channels + c;
+      const std::int64_t winner = winners[at];
+      const std::int64_t h = top + winner / g.kernel_width;
+      const std::int64_t w = left + winner % g.kernel_width;
+      // No real winner lies in padding or outside its window; numbers from elsewhere must not lead out of the image.
+      if (winner >= window || h < 0 || h >= g.in_height || w < 0 || w >= g.in_width) continue;
+      T& sum = dx[n * image + (h * g.in_width + w) * g.channels + c];
+      sum = stored<T>(to_float(sum) + to_float(dy[at]));
+    }
+  }
+}
+
+// To every pixel from the windows over it: what is stored with 16 bits is rounded once.
+template <typename T>
+void gather_gradients(const PoolGeometry& g, const T* dy, const Winners& winners, T* dx, Range examples) {
+  constexpr std::int64_t kChannels = 256;  // whose sums lie on the stack
+  for (std::int64_t pixel = examples.begin * g.in_height * g.in_width; pixel < examples.end * g.in_height * g.in_width; ++pixel) {
+    const std::int64_t n = pixel / (g.in_height * g.in_width);
+    const std::int64_t h = pixel / g.in_width % g.in_height;
+    const std::int64_t w = pixel % g.in_width;
+    const reference::Range rows = reference::windows_over_row(g, h);
+    const reference::Range columns = reference::windows_over_column(g, w);
+    for (std::int64_t c = 0; c < g.channels; c += kChannels) {
+      const std::int64_t channels = std::min(kChannels, g.channels - c);
+      std::array<float, kChannels> sums{};
+      for (std::int64_t oh = rows.begin; oh < rows.end; ++oh) {
+        for (std::int64_t ow = columns.begin; ow < columns.end; ++ow) {
+          const std::int64_t number =
+              (h - oh * g.stride_height + g.padding_height) * g.kernel_width + (w - ow * g.stride_width + g.padding_width);
+          const std::int64_t at = ((n * g.out_height + oh) * g.out_width + ow) * g.channels + c;
+          for (std::int64_t i = 0; i < channels; ++i) {
+            if (winners[at + i] == number) sums[static_cast<std::size_t>(i)] += to_float(dy[at + i]);
+          }
+        }
+      }
+      for (std::int64_t i = 0; i < channels; ++i) dx[pixel * g.channels + c + i] = stored<T>(sums[static_cast<std::size_t>(i)]);
+    }
+  }
+}
+
+// Windows may overlap, so one thread adds up a whole image.
 std::unique_ptr<BoundKernel> bind_grad_argmax(const KernelArguments& arguments) {
   const auto g = PoolGeometry::from(arguments.outputs[0].type.shape, arguments.attributes);
-  return make_bound(
-      [g, dy = floats(arguments.inputs[0]), packed = reinterpret_cast<const std::uint8_t*>(arguments.inputs[1].data),
-       nibbles = arguments.inputs[1].type.dtype == DType::u4, dx = floats(arguments.outputs[0]), threads = arguments.threads] {
-        const std::int64_t image = g.in_height * g.in_width * g.channels;
-        const std::int64_t window = window_of(g);
-        for_each_part(g.batch, threads, 1, [&](int, Range examples) {
-          std::fill(dx + examples.begin * image, dx + examples.end * image, 0.0F);
-          for (std::int64_t pixel = examples.begin * g.out_height * g.out_width;
-               pixel < examples.end * g.out_height * g.out_width; ++pixel) {
-            const std::int64_t n = pixel / (g.out_height * g.out_width);
-            const std::int64_t top = pixel / g.out_width % g.out_height * g.stride_height - g.padding_height;
-            const std::int64_t left = pixel % g.out_width * g.stride_width - g.padding_width;
-            for (std::int64_t c = 0; c < g.channels; ++c) {
-              const std::int64_t at = pixel * g.channels + c;
-              const std::int64_t winner = nibbles ? packed[at / 2] >> (at % 2 * 4) & 15 : packed[at];
-              const std::int64_t h = top + winner / g.kernel_width;
-              const std::int64_t w = left + winner % g.kernel_width;
-              // No real winner lies in padding or outside its window; numbers from elsewhere must not lead out of the image.
-              if (winner >= window || h < 0 || h >= g.in_height || w < 0 || w >= g.in_width) continue;
-              dx[n * image + (h * g.in_width + w) * g.channels + c] += dy[at];
-            }
-          }
-        });
+  const bool overlap = g.stride_height < g.kernel_height || g.stride_width < g.kernel_width;
+  const Winners winners{.packed = reinterpret_cast<const std::uint8_t*>(arguments.inputs[1].data),
+                        .nibbles = arguments.inputs[1].type.dtype == DType::u4};
+  return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
+    const bool gathers = overlap && !std::is_same_v<T, float>;
+    return make_bound([g, winners, gathers, dy = elements<const T>(arguments.inputs[0]), dx = elements<T>(arguments.outputs[0]),
+                       threads = arguments.threads] {
+      for_each_part(g.batch, threads, 1, [&](int, Range examples) {
+        if (gathers) {
+          gather_gradients(g, dy, winners, dx, examples);
+        } else {
+          scatter_gradients(g, dy, winners, dx, examples);
+        }
       });
+    });
+  });
 }
 
 }  // namespace

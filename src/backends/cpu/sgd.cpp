@@ -7,6 +7,7 @@
 #include "backends/cpu/simd.h"
 #include "backends/cpu/simd_loops.h"
 #include "ir/scalars.h"
+#include "ops/random_draws.h"
 
 // sgd(w, g, scalars, m?, gradient_norm?), element by element in memory order: any layout will do, so long as all operands have
 // the same.
@@ -15,12 +16,12 @@ namespace snug::backends::cpu {
 
 namespace {
 
-// A cache line of floats: threads that write neighbouring parts do not share one.
-constexpr std::int64_t kGrain = 16;
+// A cache line of the narrowest elements: threads that write neighbouring parts do not share one.
+constexpr std::int64_t kGrain = 32;
 
 std::optional<std::string> objection_to(const KernelQuery& query) {
   const Type& weight = query.inputs[0];
-  if (weight.dtype != DType::f32 || weight.storage.kind != Storage::Kind::dense) return to_string(weight) + " is not dense f32";
+  if (!is_dense_real(weight)) return to_string(weight) + " is not dense f32, bf16 or f16";
   for (std::size_t i = 1; i < ops::sgd_norm_input(query.attributes); ++i) {
     if (i != 2 && query.inputs[i] != weight) return to_string(query.inputs[i]) + " lies otherwise than the weight";
   }
@@ -35,7 +36,8 @@ KernelMatch match(const KernelQuery& query) {
   return Accept{};
 }
 
-std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
+template <typename T>
+std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
   const Attributes& attributes = arguments.attributes;
   const bool has_momentum = ops::sgd_has_momentum(attributes);
   const bool clips = ops::sgd_clips(attributes, arguments.inputs.size());
@@ -43,19 +45,23 @@ std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
                            .momentum = static_cast<float>(attributes.real("momentum")),
                            .weight_decay = static_cast<float>(attributes.real("weight_decay")),
                            .gradient_scale = 1,
-                           .nesterov = attributes.integer("nesterov") != 0};
-  const simd::SgdArrays arrays{.weight = floats(arguments.inputs[0]),
-                               .gradient = floats(arguments.inputs[1]),
-                               .momentum = has_momentum ? floats(arguments.inputs[3]) : nullptr,
-                               .new_weight = floats(arguments.outputs[0]),
-                               .new_gradient = floats(arguments.outputs[1]),
-                               .new_momentum = has_momentum ? floats(arguments.outputs[2]) : nullptr};
+                           .nesterov = attributes.integer("nesterov") != 0,
+                           .stochastic = ops::sgd_rounds_by_chance(attributes),
+                           .seed = 0,
+                           .counter_high = 0};
+  const simd::SgdArrays<T> arrays{.weight = elements<T>(arguments.inputs[0]),
+                                  .gradient = elements<T>(arguments.inputs[1]),
+                                  .momentum = has_momentum ? elements<T>(arguments.inputs[3]) : nullptr,
+                                  .new_weight = elements<T>(arguments.outputs[0]),
+                                  .new_gradient = elements<T>(arguments.outputs[1]),
+                                  .new_momentum = has_momentum ? elements<T>(arguments.outputs[2]) : nullptr};
   const auto* norm = clips ? reinterpret_cast<const GradientNorm*>(arguments.inputs.back().data) : nullptr;
-  return make_bound([rule, arrays, norm, scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
-                     count = arguments.outputs[0].type.bytes().count() / 4, threads = arguments.threads] {
+  const std::uint64_t purpose = ops::kRoundingPurpose + static_cast<std::uint64_t>(attributes.integer_or("key", 0));
+  return make_bound([rule, arrays, norm, purpose, scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
+                     count = stored_elements(arguments.outputs[0].type), threads = arguments.threads] {
     const double factor = norm == nullptr ? 1 : norm->factor;
     if (scalars->skip_update != 0 || !std::isfinite(factor)) {
-      std::fill_n(arrays.new_gradient, count, 0.0F);
+      std::fill_n(arrays.new_gradient, count, T{});
       if (arrays.new_weight != arrays.weight) std::copy_n(arrays.weight, count, arrays.new_weight);
       if (arrays.new_momentum != arrays.momentum) std::copy_n(arrays.momentum, count, arrays.new_momentum);
       return;
@@ -63,10 +69,16 @@ std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
     simd::SgdRule now = rule;
     now.learning_rate = static_cast<float>(scalars->learning_rate);
     now.gradient_scale = static_cast<float>(factor / scalars->loss_scale);
+    now.seed = scalars->seed;
+    now.counter_high = ops::counter_high(purpose, scalars->step);
     // Small tensors are not worth waking a thread for.
     const int parts = count < 4096 ? 1 : threads;
-    for_each_part(count, parts, kGrain, [&](int, Range part) { simd::sgd(now, arrays.from(part.begin), part.size()); });
+    for_each_part(count, parts, kGrain, [&](int, Range part) { simd::sgd(now, arrays, part.begin, part.size()); });
   });
+}
+
+std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
+  return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) { return bind_as<T>(arguments); });
 }
 
 }  // namespace

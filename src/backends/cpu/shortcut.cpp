@@ -13,8 +13,8 @@ namespace {
 KernelMatch match_channels_last(const KernelQuery& query) {
   for (const auto& types : {query.inputs, query.outputs}) {
     for (const Type& type : types) {
-      if (type.dtype != DType::f32 || type.layout.kind != Layout::Kind::channels_last) {
-        return Refuse{to_string(type) + " is not f32 channels last"};
+      if (!is_dense_real(type) || type.layout.kind != Layout::Kind::channels_last) {
+        return Refuse{to_string(type) + " is not f32, bf16 or f16 channels last"};
       }
     }
   }
@@ -47,47 +47,52 @@ struct Images {
 
 std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
   const Images images(arguments.inputs[0].type.shape, arguments.outputs[0].type.shape, arguments.attributes);
-  return make_bound([images, x = floats(arguments.inputs[0]), y = floats(arguments.outputs[0]), threads = arguments.threads] {
-    for_each_part(images.batch * images.out_height, threads, 1, [&](int, Range part) {
-      for (std::int64_t row = part.begin; row < part.end; ++row) {
-        const std::int64_t n = row / images.out_height;
-        const std::int64_t h = row % images.out_height;
-        for (std::int64_t w = 0; w < images.out_width; ++w) {
-          float* pixel = y + images.small_pixel(n, h, w);
-          std::copy_n(x + images.large_pixel(n, h * images.stride, w * images.stride), images.channels, pixel);
-          std::fill(pixel + images.channels, pixel + images.out_channels, 0.0F);
-        }
-      }
-    });
+  return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound(
+        [images, x = elements<T>(arguments.inputs[0]), y = elements<T>(arguments.outputs[0]), threads = arguments.threads] {
+          for_each_part(images.batch * images.out_height, threads, 1, [&](int, Range part) {
+            for (std::int64_t row = part.begin; row < part.end; ++row) {
+              const std::int64_t n = row / images.out_height;
+              const std::int64_t h = row % images.out_height;
+              for (std::int64_t w = 0; w < images.out_width; ++w) {
+                T* pixel = y + images.small_pixel(n, h, w);
+                std::copy_n(x + images.large_pixel(n, h * images.stride, w * images.stride), images.channels, pixel);
+                std::fill(pixel + images.channels, pixel + images.out_channels, T{});
+              }
+            }
+          });
+        });
   });
 }
 
 std::unique_ptr<BoundKernel> bind_grad(const KernelArguments& arguments) {
   const Images images(arguments.outputs[0].type.shape, arguments.inputs[0].type.shape, arguments.attributes);
-  const float* sum = accumulates(arguments.attributes) ? floats(arguments.inputs[1]) : nullptr;
-  return make_bound(
-      [images, sum, dy = floats(arguments.inputs[0]), dx = floats(arguments.outputs[0]), threads = arguments.threads] {
-        for_each_part(images.batch * images.height, threads, 1, [&](int, Range part) {
-          for (std::int64_t row = part.begin; row < part.end; ++row) {
-            const std::int64_t n = row / images.height;
-            const std::int64_t h = row % images.height;
-            for (std::int64_t w = 0; w < images.width; ++w) {
-              const std::int64_t at = images.large_pixel(n, h, w);
-              const bool was_read = h % images.stride == 0 && w % images.stride == 0;
-              const float* gradient = was_read ? dy + images.small_pixel(n, h / images.stride, w / images.stride) : nullptr;
-              if (sum != nullptr && was_read) {
-                simd::add(sum + at, gradient, dx + at, images.channels);
-              } else if (sum != nullptr) {
-                if (sum != dx) std::copy_n(sum + at, images.channels, dx + at);
-              } else if (was_read) {
-                std::copy_n(gradient, images.channels, dx + at);
-              } else {
-                std::fill_n(dx + at, images.channels, 0.0F);
-              }
+  return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
+    const T* sum = accumulates(arguments.attributes) ? elements<T>(arguments.inputs[1]) : nullptr;
+    return make_bound([images, sum, dy = elements<T>(arguments.inputs[0]), dx = elements<T>(arguments.outputs[0]),
+                       threads = arguments.threads] {
+      for_each_part(images.batch * images.height, threads, 1, [&](int, Range part) {
+        for (std::int64_t row = part.begin; row < part.end; ++row) {
+          const std::int64_t n = row / images.height;
+          const std::int64_t h = row % images.height;
+          for (std::int64_t w = 0; w < images.width; ++w) {
+            const std::int64_t at = images.large_pixel(n, h, w);
+            const bool was_read = h % images.stride == 0 && w % images.stride == 0;
+            const T* gradient = was_read ? dy + images.small_pixel(n, h / images.stride, w / images.stride) : nullptr;
+            if (sum != nullptr && was_read) {
+              simd::element_loops<T>().add(sum + at, gradient, dx + at, images.channels);
+            } else if (sum != nullptr) {
+              if (sum != dx) std::copy_n(sum + at, images.channels, dx + at);
+            } else if (was_read) {
+              std::copy_n(gradient, images.channels, dx + at);
+            } else {
+              std::fill_n(dx + at, images.channels, T{});
             }
           }
-        });
+        }
       });
+    });
+  });
 }
 
 }  // namespace

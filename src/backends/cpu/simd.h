@@ -42,19 +42,31 @@ extern const KernelDef onednn_avg_pool;
 extern const KernelDef onednn_avg_pool_grad;
 extern const KernelDef onednn_global_avg_pool;
 extern const KernelDef onednn_global_avg_pool_grad;
+extern const KernelDef half_global_avg_pool;
+extern const KernelDef half_global_avg_pool_grad;
 extern const KernelDef onednn_relayout;
+extern const KernelDef half_relayout;
+extern const KernelDef half_reshape;
 
 extern const KernelDef simd_fill;
 extern const KernelDef onednn_init_normal;
 extern const KernelDef onednn_init_uniform;
+extern const KernelDef half_init_normal;
+extern const KernelDef half_init_uniform;
 
 extern const KernelDef onednn_linear;
 extern const KernelDef onednn_linear_grad_input;
 extern const KernelDef onednn_linear_grad_weight;
 extern const KernelDef onednn_linear_grad_weight_few_rows;
 
-// Pieces of other kernels: out = a + b on all threads, and a plain copy.
-std::unique_ptr<BoundKernel> add_floats(const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count, int threads);
+// Pieces of other kernels, on all threads: out = a + b; to = from as floats, or back, rounded; out = sum + fresh, with the fresh
+// floats rounded before they are added; and a plain copy.
+std::unique_ptr<BoundKernel> add_elements(DType dtype, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count,
+                                          int threads);
+std::unique_ptr<BoundKernel> widen_elements(DType dtype, const std::byte* from, float* to, std::int64_t count, int threads);
+std::unique_ptr<BoundKernel> narrow_elements(DType dtype, const float* from, std::byte* to, std::int64_t count, int threads);
+std::unique_ptr<BoundKernel> add_floats(DType dtype, const std::byte* sum, const float* fresh, std::byte* out, std::int64_t count,
+                                        int threads);
 std::unique_ptr<BoundKernel> copy_bytes(const std::byte* source, std::byte* target, Bytes size);
 
 }  // namespace snug::backends::cpu

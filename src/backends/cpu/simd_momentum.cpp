@@ -11,20 +11,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "backends/cpu/simd_rounding-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-using BlockFloats = hn::ScalableTag<float>;
-using BlockFloat = hn::CappedTag<float, 1>;
-
-template <typename Body>
-HWY_INLINE void for_each_in_block(std::int64_t count, const Body& body) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(BlockFloats()));
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) body(BlockFloats(), i);
-  for (; i < count; ++i) body(BlockFloat(), i);
-}
 
 // The momentum of a vector of codes, under a scale of 1.
 template <typename D>
@@ -50,32 +41,77 @@ HWY_INLINE void store_codes(D d, hn::Vec<D> shares, std::uint8_t* codes) {
   hn::StoreU(hn::DemoteTo(narrow, code), narrow, codes);
 }
 
-void sgd_quantised_f32(const QuantisedSgdRule& rule, const QuantisedSgdBlock& b, std::int64_t count) {
+template <typename T>
+HWY_INLINE void quantised_loop(const QuantisedSgdRule& rule, const QuantisedSgdBlock<T>& b, std::int64_t first,
+                               std::int64_t count) {
   HWY_ALIGN float moved[ops::kMomentumBlock];
-  HWY_ALIGN float sizes[hn::MaxLanes(BlockFloats())] = {};
+  HWY_ALIGN float sizes[hn::MaxLanes(Floats())] = {};
   bool has_nan = false;
   float largest = 0;
-  // One rounding an operation: codes must not depend on whether a machine can fuse them.
-  for_each_in_block(count, [&](auto d, std::int64_t i) {
-    const auto weight = hn::LoadU(d, b.weight + i);
-    const auto gradient = hn::Add(hn::Mul(hn::LoadU(d, b.gradient + i), hn::Set(d, rule.gradient_scale)), hn::Zero(d));
+  const auto step_of = [&](auto d, std::int64_t i, const std::uint32_t* words) {
+    const Chances<decltype(d)> chances(words);
+    // One rounding an operation: codes must not depend on whether a machine can fuse them.
+    const auto weight = load(d, b.weight + i);
+    const auto gradient = hn::Add(hn::Mul(load(d, b.gradient + i), hn::Set(d, rule.gradient_scale)), hn::Zero(d));
     const auto step = hn::Add(gradient, hn::Mul(hn::Set(d, rule.weight_decay), weight));
     const auto momentum = hn::Set(d, rule.momentum);
     const auto now = hn::Add(hn::Mul(momentum, hn::Mul(values_of(d, b.codes + i), hn::Set(d, b.scale))), step);
     hn::StoreU(now, d, moved + i);
     const auto used = rule.nesterov ? hn::Add(step, hn::Mul(momentum, now)) : now;
-    hn::StoreU(hn::Sub(weight, hn::Mul(hn::Set(d, rule.learning_rate), used)), d, b.new_weight + i);
-    hn::StoreU(hn::Zero(d), d, b.new_gradient + i);
+    chances.store_weight(hn::Sub(weight, hn::Mul(hn::Set(d, rule.learning_rate), used)), d, b.new_weight + i);
+    store(hn::Zero(d), d, b.new_gradient + i);
     has_nan = has_nan || !hn::AllFalse(d, hn::IsNaN(now));
     hn::StoreU(hn::Max(hn::LoadU(d, sizes), hn::Abs(now)), d, sizes);
-  });
+  };
+  for_each_drawn<T>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count, step_of);
   for (const float size : sizes) largest = size > largest ? size : largest;
   if (has_nan) largest = std::numeric_limits<float>::quiet_NaN();
   *b.new_scale = largest;
-  for_each_in_block(count, [&](auto d, std::int64_t i) {
+  for_each_vector(count, [&](auto d, std::int64_t i) {
     const auto shares = largest == 0 ? hn::Zero(d) : hn::Div(hn::LoadU(d, moved + i), hn::Set(d, largest));
     store_codes(d, shares, b.new_codes + i);
   });
+}
+
+template <typename T>
+HWY_INLINE void combine_loop(const Combination<T>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
+                             std::int64_t count) {
+  const auto step = [&](auto d, std::int64_t i, const std::uint32_t* words) {
+    const Chances<decltype(d)> chances(words);
+    const auto scaled = hn::Mul(hn::Set(d, a), load(d, arrays.one + first + i));
+    const auto sum = hn::MulAdd(hn::Set(d, b), load(d, arrays.other + first + i), scaled);
+    if (arrays.is_weight) {
+      chances.store_weight(sum, d, arrays.out + first + i);
+    } else {
+      chances.store_momentum(sum, d, arrays.out + first + i);
+    }
+  };
+  for_each_drawn<T>(rounding.stochastic, rounding.seed, rounding.counter_high, first, count, step);
+}
+
+void sgd_quantised_f32(const QuantisedSgdRule& rule, const QuantisedSgdBlock<float>& block, std::int64_t first,
+                       std::int64_t count) {
+  quantised_loop(rule, block, first, count);
+}
+void combine_f32(const Combination<float>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
+                 std::int64_t count) {
+  combine_loop(arrays, a, b, rounding, first, count);
+}
+void sgd_quantised_bf16(const QuantisedSgdRule& rule, const QuantisedSgdBlock<Bfloat16>& block, std::int64_t first,
+                        std::int64_t count) {
+  quantised_loop(rule, block, first, count);
+}
+void combine_bf16(const Combination<Bfloat16>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
+                  std::int64_t count) {
+  combine_loop(arrays, a, b, rounding, first, count);
+}
+void sgd_quantised_f16(const QuantisedSgdRule& rule, const QuantisedSgdBlock<Half>& block, std::int64_t first,
+                       std::int64_t count) {
+  quantised_loop(rule, block, first, count);
+}
+void combine_f16(const Combination<Half>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
+                 std::int64_t count) {
+  combine_loop(arrays, a, b, rounding, first, count);
 }
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
@@ -85,9 +121,39 @@ HWY_AFTER_NAMESPACE();
 namespace snug::backends::cpu::simd {
 
 HWY_EXPORT(sgd_quantised_f32);
+HWY_EXPORT(combine_f32);
+HWY_EXPORT(sgd_quantised_bf16);
+HWY_EXPORT(combine_bf16);
+HWY_EXPORT(sgd_quantised_f16);
+HWY_EXPORT(combine_f16);
 
-void sgd_quantised(const QuantisedSgdRule& rule, const QuantisedSgdBlock& block, std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(sgd_quantised_f32)(rule, block, count);
+template <>
+void sgd_quantised(const QuantisedSgdRule& rule, const QuantisedSgdBlock<float>& block, std::int64_t first, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(sgd_quantised_f32)(rule, block, first, count);
+}
+template <>
+void combine(const Combination<float>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
+             std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(combine_f32)(arrays, a, b, rounding, first, count);
+}
+template <>
+void sgd_quantised(const QuantisedSgdRule& rule, const QuantisedSgdBlock<Bfloat16>& block, std::int64_t first,
+                   std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(sgd_quantised_bf16)(rule, block, first, count);
+}
+template <>
+void combine(const Combination<Bfloat16>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
+             std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(combine_bf16)(arrays, a, b, rounding, first, count);
+}
+template <>
+void sgd_quantised(const QuantisedSgdRule& rule, const QuantisedSgdBlock<Half>& block, std::int64_t first, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(sgd_quantised_f16)(rule, block, first, count);
+}
+template <>
+void combine(const Combination<Half>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
+             std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(combine_f16)(arrays, a, b, rounding, first, count);
 }
 
 }  // namespace snug::backends::cpu::simd

@@ -10,52 +10,32 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/simd_philox-inl.h"
+#include "backends/cpu/simd_storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using GroupFloats = hn::ScalableTag<float>;
-using GroupFloat = hn::CappedTag<float, 1>;
-
-// Another stored type is one more pair of these.
-template <typename D>
-HWY_INLINE hn::Vec<D> load_values(D d, const float* from) {
-  return hn::LoadU(d, from);
-}
-template <typename D>
-HWY_INLINE void store_values(hn::Vec<D> values, D d, float* to) {
-  hn::StoreU(values, d, to);
-}
-
-template <typename Body>
-HWY_INLINE void for_each_values(std::int64_t count, const Body& body) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(GroupFloats()));
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) body(GroupFloats(), i);
-  for (; i < count; ++i) body(GroupFloat(), i);
-}
-
 // NaN is passed over by comparisons on some machines and not on others, so it is looked for by itself.
 template <typename T>
 HWY_INLINE ops::PackRange range_of(const T* x, std::int64_t elements, std::uint32_t levels) {
-  const GroupFloats d;
+  const Floats d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   float least = std::numeric_limits<float>::infinity();
   float most = -least;
   bool has_nan = false;
   std::int64_t i = 0;
   if (elements >= lanes) {
-    auto low = load_values(d, x);
+    auto low = load(d, x);
     auto high = low;
     auto nan = hn::IsNaN(low);
     for (i = lanes; i + lanes <= elements; i += lanes) {
-      const auto value = load_values(d, x + i);
+      const auto value = load(d, x + i);
       low = hn::Min(low, value);
       high = hn::Max(high, value);
       nan = hn::Or(nan, hn::IsNaN(value));
     }
-    HWY_ALIGN float spilled[2 * hn::MaxLanes(GroupFloats())];
+    HWY_ALIGN float spilled[2 * hn::MaxLanes(Floats())];
     hn::StoreU(low, d, spilled);
     hn::StoreU(high, d, spilled + lanes);
     has_nan = !hn::AllFalse(d, nan);
@@ -65,7 +45,7 @@ HWY_INLINE ops::PackRange range_of(const T* x, std::int64_t elements, std::uint3
     }
   }
   for (; i < elements; ++i) {
-    const float value = hn::GetLane(load_values(GroupFloat(), x + i));
+    const float value = hn::GetLane(load(Single(), x + i));
     has_nan = has_nan || std::isnan(value);
     least = std::min(least, value);
     most = std::max(most, value);
@@ -100,13 +80,13 @@ HWY_INLINE void pack_loop(const PackRule& rule, std::uint64_t first_block, const
   const auto* random = reinterpret_cast<const std::uint16_t*>(words);
   HWY_ALIGN std::uint8_t wide[ops::kPackGroup + 8];
   const float inverse = ops::pack_inverse(range);
-  for_each_values(elements, [&](auto d, std::int64_t i) {
+  for_each_vector(elements, [&](auto d, std::int64_t i) {
     const hn::Rebind<std::int32_t, decltype(d)> integers;
     const hn::Rebind<std::uint16_t, decltype(d)> halves;
     const hn::Rebind<std::uint8_t, decltype(d)> narrow;
     const auto drawn = hn::ConvertTo(d, hn::PromoteTo(integers, hn::LoadU(halves, random + i)));
     const auto chance = hn::Mul(hn::Add(drawn, hn::Set(d, 0.5F)), hn::Set(d, 1.0F / 65536.0F));
-    const auto distance = hn::Mul(hn::Sub(load_values(d, x + i), hn::Set(d, range.zero)), hn::Set(d, inverse));
+    const auto distance = hn::Mul(hn::Sub(load(d, x + i), hn::Set(d, range.zero)), hn::Set(d, inverse));
     const auto place = hn::Min(hn::Add(distance, chance), hn::Set(d, static_cast<float>(levels)));
     // Never negative: the zero is the least of them.
     hn::StoreU(hn::DemoteTo(narrow, hn::ConvertTo(integers, place)), narrow, wide + i);
@@ -127,13 +107,13 @@ HWY_INLINE void unpack_loop(std::int64_t bits, const std::uint8_t* codes, const 
   const std::int64_t bytes = ops::pack_bytes(elements, bits);
   for (std::int64_t first = 0; first < elements; first += bytes) {
     const auto shift = static_cast<int>(first / bytes * bits);
-    for_each_values(std::min(bytes, elements - first), [&](auto d, std::int64_t j) {
+    for_each_vector(std::min(bytes, elements - first), [&](auto d, std::int64_t j) {
       const hn::Rebind<std::int32_t, decltype(d)> integers;
       const hn::Rebind<std::uint8_t, decltype(d)> narrow;
       const auto code = hn::And(hn::ShiftRightSame(hn::PromoteTo(integers, hn::LoadU(narrow, codes + j)), shift),
                                 hn::Set(integers, static_cast<std::int32_t>(ops::pack_levels(bits))));
       const auto above = hn::Mul(hn::ConvertTo(d, code), hn::Set(d, range.step));
-      store_values(hn::Add(hn::Set(d, range.zero), above), d, x + first + j);
+      store(hn::Add(hn::Set(d, range.zero), above), d, x + first + j);
     });
   }
 }
@@ -142,8 +122,21 @@ void pack_f32(const PackRule& rule, std::uint64_t first_block, const float* x, s
               ops::PackRange* range) {
   pack_loop(rule, first_block, x, elements, codes, range);
 }
-
 void unpack_f32(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, float* x, std::int64_t elements) {
+  unpack_loop(bits, codes, range, x, elements);
+}
+void pack_bf16(const PackRule& rule, std::uint64_t first_block, const Bfloat16* x, std::int64_t elements, std::uint8_t* codes,
+               ops::PackRange* range) {
+  pack_loop(rule, first_block, x, elements, codes, range);
+}
+void unpack_bf16(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, Bfloat16* x, std::int64_t elements) {
+  unpack_loop(bits, codes, range, x, elements);
+}
+void pack_f16(const PackRule& rule, std::uint64_t first_block, const Half* x, std::int64_t elements, std::uint8_t* codes,
+              ops::PackRange* range) {
+  pack_loop(rule, first_block, x, elements, codes, range);
+}
+void unpack_f16(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, Half* x, std::int64_t elements) {
   unpack_loop(bits, codes, range, x, elements);
 }
 
@@ -155,14 +148,37 @@ namespace snug::backends::cpu::simd {
 
 HWY_EXPORT(pack_f32);
 HWY_EXPORT(unpack_f32);
+HWY_EXPORT(pack_bf16);
+HWY_EXPORT(unpack_bf16);
+HWY_EXPORT(pack_f16);
+HWY_EXPORT(unpack_f16);
 
+template <>
 void pack(const PackRule& rule, std::uint64_t first_block, const float* x, std::int64_t elements, std::uint8_t* codes,
           ops::PackRange* range) {
   HWY_DYNAMIC_DISPATCH(pack_f32)(rule, first_block, x, elements, codes, range);
 }
-
+template <>
 void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, float* x, std::int64_t elements) {
   HWY_DYNAMIC_DISPATCH(unpack_f32)(bits, codes, range, x, elements);
+}
+template <>
+void pack(const PackRule& rule, std::uint64_t first_block, const Bfloat16* x, std::int64_t elements, std::uint8_t* codes,
+          ops::PackRange* range) {
+  HWY_DYNAMIC_DISPATCH(pack_bf16)(rule, first_block, x, elements, codes, range);
+}
+template <>
+void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, Bfloat16* x, std::int64_t elements) {
+  HWY_DYNAMIC_DISPATCH(unpack_bf16)(bits, codes, range, x, elements);
+}
+template <>
+void pack(const PackRule& rule, std::uint64_t first_block, const Half* x, std::int64_t elements, std::uint8_t* codes,
+          ops::PackRange* range) {
+  HWY_DYNAMIC_DISPATCH(pack_f16)(rule, first_block, x, elements, codes, range);
+}
+template <>
+void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, Half* x, std::int64_t elements) {
+  HWY_DYNAMIC_DISPATCH(unpack_f16)(bits, codes, range, x, elements);
 }
 
 }  // namespace snug::backends::cpu::simd

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "backends/cpu/storage.h"
 #include "ops/packing.h"
 
 namespace snug::backends::cpu::simd {
@@ -13,9 +14,11 @@ struct PackRule {
   std::uint64_t seed, counter_high;
 };
 
-// One group: at most ops::kPackGroup elements.
-void pack(const PackRule& rule, std::uint64_t first_block, const float* x, std::int64_t elements, std::uint8_t* codes,
+// One group: at most ops::kPackGroup elements; T is float, Bfloat16 or Half.
+template <typename T>
+void pack(const PackRule& rule, std::uint64_t first_block, const T* x, std::int64_t elements, std::uint8_t* codes,
           ops::PackRange* range);
-void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, float* x, std::int64_t elements);
+template <typename T>
+void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, T* x, std::int64_t elements);
 
 }  // namespace snug::backends::cpu::simd

@@ -21,7 +21,8 @@ std::int64_t stride_of(std::int64_t channels) { return (channels + 7) / 8 * 8; }
 
 KernelMatch match_sum(const KernelQuery& query) {
   const Type& x = query.inputs[0];
-  if (x.dtype != DType::f32 || x.storage.kind != Storage::Kind::dense) return Refuse{to_string(x) + " is not dense f32"};
+  if (!is_dense_real(x)) return Refuse{to_string(x) + " is not dense f32, bf16 or f16"};
+  if (query.outputs[0].dtype != x.dtype) return Refuse{to_string(query.outputs[0]) + " has another element type"};
   const bool rows_of_channels =
       x.layout.kind == Layout::Kind::channels_last || (x.layout.kind == Layout::Kind::row_major && x.shape.rank() == 2);
   if (!rows_of_channels) return Refuse{to_string(x) + " does not lie channels last"};
@@ -30,20 +31,22 @@ KernelMatch match_sum(const KernelQuery& query) {
 
 std::unique_ptr<BoundKernel> bind_sum(const KernelArguments& arguments) {
   const Type& type = arguments.inputs[0].type;
-  const float* addend = accumulates(arguments.attributes) ? floats(arguments.inputs[1]) : nullptr;
-  return make_bound([x = floats(arguments.inputs[0]), addend, y = floats(arguments.outputs[0]), rows = rows_of(type),
-                     channels = type.shape[1], parts = parts_of(type, arguments.threads),
-                     sums = reinterpret_cast<double*>(arguments.workspace.data())] {
-    for_each_part(rows, parts, 1, [&](int part, Range range) {
-      double* sum = sums + part * stride_of(channels);
-      std::fill_n(sum, channels, 0.0);
-      simd::column_sums(x + range.begin * channels, range.size(), channels, sum);
+  return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
+    const T* addend = accumulates(arguments.attributes) ? elements<T>(arguments.inputs[1]) : nullptr;
+    return make_bound([x = elements<T>(arguments.inputs[0]), addend, y = elements<T>(arguments.outputs[0]), rows = rows_of(type),
+                       channels = type.shape[1], parts = parts_of(type, arguments.threads),
+                       sums = reinterpret_cast<double*>(arguments.workspace.data())] {
+      for_each_part(rows, parts, 1, [&](int part, Range range) {
+        double* sum = sums + part * stride_of(channels);
+        std::fill_n(sum, channels, 0.0);
+        simd::row_loops<T>().column_sums(x + range.begin * channels, range.size(), channels, sum);
+      });
+      for (std::int64_t c = 0; c < channels; ++c) {
+        for (int part = 1; part < parts; ++part) sums[c] += sums[part * stride_of(channels) + c];
+        const T sum = stored<T>(sums[c]);
+        y[c] = addend == nullptr ? sum : stored<T>(to_float(addend[c]) + to_float(sum));
+      }
     });
-    for (std::int64_t c = 0; c < channels; ++c) {
-      for (int part = 1; part < parts; ++part) sums[c] += sums[part * stride_of(channels) + c];
-      const auto sum = static_cast<float>(sums[c]);
-      y[c] = addend == nullptr ? sum : addend[c] + sum;
-    }
   });
 }
 

@@ -33,8 +33,8 @@ enum class Layouts : std::uint8_t {
 
 // The operands of a kernel in order; those not listed are real.
 struct Signature {
-  std::array<Element, 10> inputs{};
-  std::array<Element, 3> outputs{};
+  decltype(Elements::inputs) inputs{};
+  decltype(Elements::outputs) outputs{};
   Layouts layouts = Layouts::channels_last;
 
   Elements elements() const { return {.inputs = inputs, .outputs = outputs}; }

@@ -1,5 +1,6 @@
 #include "backends/cuda/device_code.cuh"
 #include "backends/cuda/sgd.h"
+#include "ops/random_draws.h"
 
 namespace snug::backends::cuda::launch {
 
@@ -26,6 +27,25 @@ struct Rule {
   }
 };
 
+// What is stored of an element's weight and momentum.
+template <typename T>
+struct Rounding {
+  bool stochastic;
+  std::uint64_t seed, step, key;
+
+  __device__ void operator()(std::uint32_t element, float weight, float momentum, T& new_weight, T& new_momentum) const {
+    if constexpr (sizeof(T) == 2) {
+      if (stochastic) {
+        const std::uint32_t word = ops::rounding_word(seed, step, key, element);
+        weight = ops::half_by_chance(weight, word & 0xFFFFU);
+        momentum = ops::half_by_chance(momentum, word >> 16U);
+      }
+    }
+    new_weight = narrow<T>(weight);
+    new_momentum = narrow<T>(momentum);
+  }
+};
+
 template <typename T>
 __global__ void __launch_bounds__(kThreads) sgd_kernel(SgdOperands<T> o, SgdConstants constants, std::uint32_t count) {
   constexpr int V = kPack<T>;
@@ -39,6 +59,9 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(SgdOperands<T> o, SgdCons
                   .skip = o.scalars->skip_update != 0 || !isfinite(factor),
                   .has_momentum = o.momentum != nullptr,
                   .has_factor = o.norm != nullptr};
+  // A step that is skipped leaves every bit as it is: what is stored is not rounded again.
+  const Rounding<T> round{
+      .stochastic = constants.stochastic && !rule.skip, .seed = o.scalars->seed, .step = o.scalars->step, .key = constants.key};
   if (first + V <= count) {
     Pack<T, V> weight = load<V>(o.weight + first);
     const Pack<T, V> gradient = load<V>(o.gradient + first);
@@ -48,8 +71,8 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(SgdOperands<T> o, SgdCons
     for (int v = 0; v < V; ++v) {
       zero.at[v] = narrow<T>(0.0F);
       float m = rule.has_momentum ? widen(momentum.at[v]) : 0.0F;
-      weight.at[v] = narrow<T>(rule(widen(weight.at[v]), widen(gradient.at[v]), m));
-      momentum.at[v] = narrow<T>(m);
+      const float w = rule(widen(weight.at[v]), widen(gradient.at[v]), m);
+      round(first + static_cast<std::uint32_t>(v), w, m, weight.at[v], momentum.at[v]);
     }
     store<V>(o.new_weight + first, weight);
     store<V>(o.cleared_gradient + first, zero);
@@ -59,9 +82,10 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(SgdOperands<T> o, SgdCons
   for (std::uint32_t i = first; i < count; ++i) {
     float m = rule.has_momentum ? widen(o.momentum[i]) : 0.0F;
     const float w = rule(widen(o.weight[i]), widen(o.gradient[i]), m);
-    o.new_weight[i] = narrow<T>(w);
+    T momentum = narrow<T>(m);
+    round(i, w, m, o.new_weight[i], momentum);
     o.cleared_gradient[i] = narrow<T>(0.0F);
-    if (rule.has_momentum) o.new_momentum[i] = narrow<T>(m);
+    if (rule.has_momentum) o.new_momentum[i] = momentum;
   }
 }
 

@@ -25,6 +25,8 @@ struct SgdOperands {
 struct SgdConstants {
   float momentum, weight_decay;
   bool nesterov;
+  bool stochastic;    // halves are rounded by chance, ...
+  std::uint64_t key;  // ... keyed by this
 };
 template <typename T>
 void sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants constants, std::int64_t count);

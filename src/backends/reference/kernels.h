@@ -69,4 +69,11 @@ extern const KernelDef fill;
 extern const KernelDef init_normal;
 extern const KernelDef init_uniform;
 
+extern const KernelDef sparse_conv2d;
+extern const KernelDef sparse_conv2d_grad_input;
+extern const KernelDef sparse_conv2d_grad_weight;
+extern const KernelDef init_sparse_pattern;
+extern const KernelDef init_sparse;
+extern const KernelDef rewire;
+
 }  // namespace snug::backends::reference

@@ -57,7 +57,13 @@ Backend reference_backend(int threads) {
                       &reference::finite_factor,
                       &reference::fill,
                       &reference::init_normal,
-                      &reference::init_uniform},
+                      &reference::init_uniform,
+                      &reference::sparse_conv2d,
+                      &reference::sparse_conv2d_grad_input,
+                      &reference::sparse_conv2d_grad_weight,
+                      &reference::init_sparse_pattern,
+                      &reference::init_sparse,
+                      &reference::rewire},
           .threads = threads,
           .device = host_device(threads)};
 }

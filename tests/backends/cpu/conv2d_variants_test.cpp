@@ -33,13 +33,13 @@ const std::vector<Shapes>& all_shapes() {
 // One product of a convolution whose weights lie as the backend likes them best.
 class Products {
  public:
-  Products(const Shapes& shapes, int threads) : threads_(threads), backend_(cpu_backend(threads)) {
+  Products(const Shapes& shapes, int threads, DType dtype = DType::f32) : threads_(threads), backend_(cpu_backend(threads)) {
     attributes_ = {{"stride", Integers{shapes.stride, shapes.stride}},
                    {"padding", Integers{shapes.padding, shapes.padding}},
                    {"dilation", Integers{1, 1}},
                    {"groups", std::int64_t{1}}};
-    x_ = {.dtype = DType::f32, .shape = shapes.input, .layout = Layout::channels_last()};
-    plain_weight_ = {.dtype = DType::f32, .shape = shapes.weight};
+    x_ = {.dtype = dtype, .shape = shapes.input, .layout = Layout::channels_last()};
+    plain_weight_ = {.dtype = dtype, .shape = shapes.weight};
     const std::vector<Type> inputs{x_, plain_weight_};
     const std::vector<Type> outputs = infer_types(ops::conv2d, {inputs, attributes_});
     dy_ = outputs[0];
@@ -82,10 +82,10 @@ class Products {
   }
 
   std::vector<double> expected_grad_input() const {
-    return backends::run(ops::conv2d_grad_input, {dy(), weights()}, for_input())[0].logical();
+    return backends::run(ops::conv2d_grad_input, {in_double(dy()), in_double(weights())}, for_input())[0].logical();
   }
   std::vector<double> expected_grad_weight() const {
-    return backends::run(ops::conv2d_grad_weight, {dy(), x()}, for_weight())[0].logical();
+    return backends::run(ops::conv2d_grad_weight, {in_double(dy()), in_double(x())}, for_weight())[0].logical();
   }
   Tensor sum() const { return Tensor::random(plain_weight_, 9); }
 
@@ -93,6 +93,12 @@ class Products {
   Tensor x() const { return Tensor::random(x_, 1); }
   Tensor dy() const { return Tensor::random(dy_, 2); }
   Tensor weights() const { return Tensor::random(plain_weight_, 3); }
+
+  static Tensor in_double(const Tensor& tensor) {
+    Type type = tensor.type();
+    type.dtype = DType::f64;
+    return tensor.as(type);
+  }
 
   Tensor opaque(const Tensor& plain) const {
     Tensor result(weight_);
@@ -146,61 +152,78 @@ std::vector<const KernelDef*> kernels_for(std::string_view op) {
   return kernels;
 }
 
-void expect_near(const std::vector<double>& got, const std::vector<double>& expected, std::string_view kernel) {
+// Where products are made; f32 and what is stored with 16 bits.
+constexpr DType kStored[] = {DType::f32, DType::bf16, DType::f16};
+
+double half_step(DType dtype) { return dtype == DType::bf16 ? 0x1p-9 : dtype == DType::f16 ? 0x1p-12 : 0; }
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected, DType dtype, std::string_view kernel) {
   ASSERT_EQ(got.size(), expected.size());
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::abs(value));
-  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 2e-6 * largest) << kernel << ", element " << i;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_NEAR(got[i], expected[i], 2e-6 * largest + 2 * half_step(dtype) * std::abs(expected[i]))
+        << kernel << ", element " << i;
 }
 
-TEST(CpuConvolutionVariants, AllGiveTheGradients) {
+class CpuConvolutionVariants : public testing::TestWithParam<DType> {};
+
+TEST_P(CpuConvolutionVariants, AllGiveTheGradients) {
   std::set<std::string_view> ran;
   for (const Shapes& shapes : all_shapes()) {
     for (const int threads : {1, 2}) {
-      Products products(shapes, threads);
+      Products products(shapes, threads, GetParam());
       if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
+      const std::vector<double> of_input = products.expected_grad_input(), of_weight = products.expected_grad_weight();
       for (const KernelDef* kernel : kernels_for("conv2d_grad_input")) {
+        if (kernel->name.starts_with("promoted")) continue;  // slow, and the conformance tests have it
         const auto outcome = products.grad_input(*kernel);
         if (!outcome) continue;
         ran.insert(kernel->name);
-        expect_near(outcome->values, products.expected_grad_input(), kernel->name);
+        expect_near(outcome->values, of_input, GetParam(), kernel->name);
       }
       for (const KernelDef* kernel : kernels_for("conv2d_grad_weight")) {
+        if (kernel->name.starts_with("promoted")) continue;
         const auto outcome = products.grad_weight(*kernel);
         if (!outcome) continue;
         ran.insert(kernel->name);
-        expect_near(outcome->values, products.expected_grad_weight(), kernel->name);
+        expect_near(outcome->values, of_weight, GetParam(), kernel->name);
       }
     }
   }
-  for (const char* kernel :
-       {"onednn_conv2d_grad_input", "onednn_conv2d_grad_input_quarters", "onednn_conv2d_grad_input_blocks",
-        "onednn_conv2d_grad_weight", "onednn_conv2d_grad_weight_quarters", "onednn_conv2d_grad_weight_blocks"})
+  const std::vector<const char*> native{"onednn_conv2d_grad_input",           "onednn_conv2d_grad_input_quarters",
+                                        "onednn_conv2d_grad_input_blocks",    "onednn_conv2d_grad_weight",
+                                        "onednn_conv2d_grad_weight_quarters", "onednn_conv2d_grad_weight_blocks"};
+  const std::vector<const char*> halves{"half_conv2d_grad_input", "half_conv2d_grad_weight"};
+  for (const char* kernel : GetParam() == DType::f16 ? halves : native)
     EXPECT_TRUE(ran.contains(kernel)) << kernel << " never ran";
 }
 
-TEST(CpuConvolutionVariants, ASumIsAddedToAfterRounding) {
+TEST_P(CpuConvolutionVariants, ASumIsAddedToAfterRounding) {
   for (const Shapes& shapes : all_shapes()) {
-    Products products(shapes, 2);
+    Products products(shapes, 2, GetParam());
     if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
     const Tensor sum = products.sum();
     for (const KernelDef* kernel : kernels_for("conv2d_grad_weight")) {
       const auto alone = products.grad_weight(*kernel);
       const auto added = products.grad_weight(*kernel, &sum);
+      if (kernel->name.starts_with("promoted")) continue;  // does not add
       ASSERT_EQ(alone.has_value(), added.has_value()) << kernel->name;
       if (!alone) continue;
+      Tensor expected(sum.type(), std::vector<double>(alone->values.size(), 0));
       for (std::int64_t i = 0; i < sum.elements(); ++i) {
         const auto at = static_cast<std::size_t>(i);
-        ASSERT_EQ(added->values[at], static_cast<float>(sum[i]) + static_cast<float>(alone->values[at])) << kernel->name;
+        expected.set(i, static_cast<float>(sum[i]) + static_cast<float>(alone->values[at]));
+        ASSERT_EQ(added->values[at], expected[i]) << kernel->name;
       }
     }
   }
 }
 
-TEST(CpuConvolutionVariants, ClassesOfNumericsDoNotPromiseTooMuch) {
+TEST_P(CpuConvolutionVariants, ClassesOfNumericsDoNotPromiseTooMuch) {
   for (const Shapes& shapes : all_shapes()) {
     for (const char* op : {"conv2d_grad_input", "conv2d_grad_weight"}) {
-      Products products(shapes, 2);
+      Products products(shapes, 2, GetParam());
       if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
       std::map<std::string_view, std::vector<double>> by_class;
       for (const KernelDef* kernel : kernels_for(op)) {
@@ -217,15 +240,18 @@ TEST(CpuConvolutionVariants, ClassesOfNumericsDoNotPromiseTooMuch) {
 }
 
 // 128 x 128 weights are the largest of WRN-28-2, and with them its workspace.
-TEST(CpuConvolutionVariants, SlicesNeedAFractionOfTheWorkspace) {
-  Products products({.input = {10, 128, 8, 8}, .weight = {128, 128, 3, 3}}, 2);
+TEST_P(CpuConvolutionVariants, SlicesNeedAFractionOfTheWorkspace) {
+  if (GetParam() == DType::f16) GTEST_SKIP() << "f16 is made a few images at a time anyway";
+  Products products({.input = {10, 128, 8, 8}, .weight = {128, 128, 3, 3}}, 2, GetParam());
   if (!products.has_own_layout()) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
   const Tensor sum = products.sum();
   std::vector<std::int64_t> for_input, for_weight;
   for (const KernelDef* kernel : kernels_for("conv2d_grad_input")) {
+    if (!kernel->name.starts_with("onednn") || kernel->name.ends_with("one_thread")) continue;
     if (const auto outcome = products.grad_input(*kernel)) for_input.push_back(outcome->workspace.count());
   }
   for (const KernelDef* kernel : kernels_for("conv2d_grad_weight")) {
+    if (!kernel->name.starts_with("onednn") || kernel->name.ends_with("one_thread")) continue;
     if (const auto outcome = products.grad_weight(*kernel, &sum)) for_weight.push_back(outcome->workspace.count());
   }
   ASSERT_EQ(for_input.size(), 3U);
@@ -236,6 +262,9 @@ TEST(CpuConvolutionVariants, SlicesNeedAFractionOfTheWorkspace) {
     EXPECT_LT(workspaces[2], workspaces[1]) << "blocks against quarters";
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Stored, CpuConvolutionVariants, testing::ValuesIn(kStored),
+                         [](const auto& stored) { return std::string(name_of(stored.param)); });
 
 }  // namespace
 }  // namespace snug::backends

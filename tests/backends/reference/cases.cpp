@@ -1,5 +1,7 @@
 #include "cases.h"
 
+#include "backends/sparse_store.h"
+
 namespace snug::backends {
 
 std::string Case::name() const {
@@ -195,6 +197,46 @@ void add_ends(std::vector<Case>& cases, Maker& make) {
   }
 }
 
+// A store of two tensors; convolutions work on the second.
+void add_sparse(std::vector<Case>& cases, Maker& make) {
+  const ops::SparseGrid grid{.rows = {3, 6}, .columns = {4, 20}, .bits = 5};
+  const Integers nonzeros{5, 41};
+  constexpr std::int64_t kNonzeros = 46;
+  std::vector<std::uint8_t> packed(static_cast<std::size_t>(ops::sparse_columns_type(kNonzeros, grid.bits).bytes().count()));
+  std::vector<std::int32_t> offsets(10);
+  draw_pattern(grid, nonzeros, 3, packed, offsets.data());
+  const Tensor values = make({kNonzeros}), momentum = make({kNonzeros});
+  const Tensor columns(ops::sparse_columns_type(kNonzeros, grid.bits), {packed.begin(), packed.end()});
+  const Tensor rows(ops::sparse_rows_type(9), {offsets.begin(), offsets.end()});
+  const Tensor scalars = Tensor::scalars({.seed = 4, .step = 9});
+
+  Attributes attributes{{"stride", Integers{2, 1}}, {"padding", Integers{1, 1}}, {"dilation", Integers{1, 2}}, {"groups", kOne}};
+  ops::set_slot(attributes, {.first_row = 3, .shape = {6, 5, 2, 2}, .bits = grid.bits});
+  Attributes for_input = attributes, for_weight = attributes;
+  for_input.set("input_shape", Integers{3, 5, 7, 6});
+  for_weight.set("nonzeros", kNonzeros);
+  const Tensor x = make({3, 5, 7, 6}), dy = make({3, 6, 4, 6});
+  cases.push_back({&ops::sparse_conv2d, {x, values, columns, rows}, attributes});
+  cases.push_back({&ops::sparse_conv2d, {x, values, columns, rows, make({6})}, attributes});
+  cases.push_back({&ops::sparse_conv2d_grad_input, {dy, values, columns, rows}, for_input});
+  cases.push_back({&ops::sparse_conv2d_grad_weight, {dy, x, columns, rows}, for_weight});
+
+  Attributes whole{{"tensor_rows", grid.rows}, {"tensor_columns", grid.columns}, {"bits", std::int64_t{grid.bits}}};
+  Attributes pattern = whole;
+  pattern.set("tensor_nonzeros", nonzeros);
+  cases.push_back({&ops::init_sparse_pattern, {columns, rows, scalars}, pattern});
+  Attributes initial{{"spread", 0.1}, {"uniform", kOne}, {"key", kOne}};
+  ops::set_slot(initial, {.first_row = 3, .shape = {6, 5, 2, 2}, .bits = grid.bits});
+  cases.push_back({&ops::init_sparse, {values, columns, rows, scalars}, initial});
+  const Tensor threshold(ops::sparse_threshold_type(), {0.3});
+  for (const std::int64_t per_tensor : {0, 1}) {
+    Attributes rewire = whole;
+    rewire.set("target", kOne * 10);
+    rewire.set("per_tensor", per_tensor);
+    cases.push_back({&ops::rewire, {values, columns, rows, threshold, scalars, momentum}, rewire});
+  }
+}
+
 }  // namespace
 
 std::vector<Case> all_cases(DType dtype) {
@@ -205,6 +247,7 @@ std::vector<Case> all_cases(DType dtype) {
   add_elementwise(cases, make);
   add_pools(cases, make);
   add_ends(cases, make);
+  add_sparse(cases, make);
   return cases;
 }
 

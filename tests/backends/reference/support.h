@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/reference/reference.h"
+#include "base/half.h"
 #include "ir/kernel.h"
 #include "ir/scalars.h"
 #include "ops/ops.h"
@@ -133,6 +134,10 @@ class Tensor {
         return load<double>(position);
       case DType::f32:
         return load<float>(position);
+      case DType::bf16:
+        return float_from_bfloat(load<std::uint16_t>(position));
+      case DType::f16:
+        return float_from_half(load<std::uint16_t>(position));
       case DType::i32:
         return load<std::int32_t>(position);
       case DType::u8:
@@ -152,6 +157,10 @@ class Tensor {
         return store(position, value);
       case DType::f32:
         return store(position, static_cast<float>(value));
+      case DType::bf16:
+        return store(position, bfloat_from_double(value));
+      case DType::f16:
+        return store(position, half_from_double(value));
       case DType::i32:
         return store(position, static_cast<std::int32_t>(value));
       case DType::u8:

@@ -1,4 +1,4 @@
-#include "plan/splits.h"
+#include "plan/even_splits.h"
 
 #include <algorithm>
 #include <cmath>

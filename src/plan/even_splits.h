@@ -1,4 +1,4 @@
-// Which microbatch sizes a search tries.
+// Sizes of microbatches that a search looks at.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,73 @@
+#include "api/explain_run.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "api/costs.h"
+#include "api/prepare.h"
+#include "base/error.h"
+#include "ops/ops.h"
+#include "report/layers.h"
+
+namespace snug {
+
+namespace {
+
+constexpr std::string_view kAsPlanned = "as planned";
+
+template <typename Predicate>
+bool has_node(const Plan& plan, const Predicate& predicate) {
+  const Section* micro = plan.program.find_section(SectionKind::micro);
+  return micro != nullptr && std::any_of(micro->nodes.begin(), micro->nodes.end(), predicate);
+}
+
+// What was packed comes back without being computed again.
+bool recomputes(const Plan& plan) {
+  return has_node(
+      plan, [](const Node& node) { return node.phase == Phase::recompute && node.op != &ops::unpack && !node.op->is_view; });
+}
+
+// As much of the data as the model's shape depends on: the run may have come here without it.
+data::Description description_of(const train::Recipe& recipe, const Plan& plan) {
+  data::Description data{.name = recipe.data};
+  for (const State& state : plan.program.states) {
+    if (state.name != "images") continue;
+    data.channels = state.type.shape[1];
+    data.height = state.type.shape[2];
+    data.width = state.type.shape[3];
+  }
+  const Section* micro = plan.program.find_section(SectionKind::micro);
+  SNUG_CHECK(micro != nullptr, "a plan without a step was trained");
+  for (const Node& node : micro->nodes) {
+    if (node.op == &ops::softmax_cross_entropy) data.classes = micro->value(node.inputs[0]).type.shape[1];
+  }
+  return data;
+}
+
+}  // namespace
+
+std::string checkpoint_of(const train::Recipe& recipe, const Plan& plan) {
+  if (recipe.checkpoint) return *recipe.checkpoint;
+  return recomputes(plan) ? std::string(kAsPlanned) : "none";
+}
+
+RunExplanation explain_run(const train::Recipe& recipe, const Plan& plan) {
+  const std::string checkpoint = checkpoint_of(recipe, plan);
+  if (checkpoint == kAsPlanned) throw UserError("the run's plan came from a file, which does not say how it was made");
+  const Backend backend = open_backend(recipe);
+  FitRequest request = fit_request(recipe, description_of(recipe, plan), find_costs(std::nullopt, backend).table());
+  request.microbatch.reset();
+  request.checkpoint.reset();
+  request.options.workspace_limit.reset();
+  if (request.allowed.has(Exactness::compressed)) request.options.compress_bits = 0;  // the solver's choice
+  const FrontierPoint point{.planned_peak_bytes = plan.planned_peak_bytes,
+                            .seconds = step_seconds(request.options.costs, plan.program),
+                            .microbatch = plan.program.microbatch,
+                            .checkpoint = parse_checkpoint_strategy(checkpoint),
+                            .workspace_limit = recipe.workspace_limit,
+                            .compress_bits = report::compress_bits(plan.program),
+                            .fuses_update = has_node(plan, [](const Node& node) { return node.phase == Phase::update; })};
+  return {.frontier = find_frontier(request, backend), .steps = explain(request, point, backend)};
+}
+
+}  // namespace snug

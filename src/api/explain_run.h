@@ -1,0 +1,25 @@
+// A run's plan among those that could have been made: from the run's folder alone, without its data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/explain.h"
+#include "plan/frontier.h"
+#include "train/recipe.h"
+
+namespace snug {
+
+struct RunExplanation {
+  Frontier frontier;              // of the run's model and batch, whatever its microbatch and strategy
+  std::vector<MethodStep> steps;  // from everything at once to the run's plan
+};
+
+// UserError when it cannot be known here: the run's device is missing, or its plan came from a file that does not say how it was
+// made.
+RunExplanation explain_run(const train::Recipe& recipe, const Plan& plan);
+
+// The strategy that a run's plan was made by. One that came from a file does not say it.
+std::string checkpoint_of(const train::Recipe& recipe, const Plan& plan);
+
+}  // namespace snug

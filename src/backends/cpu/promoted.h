@@ -1,0 +1,14 @@
+// Every op on numbers of 16 bits, plainly: a kernel for floats, mostly the reference, with its 16-bit operands converted in the
+// workspace.
+// For what has no faster kernel; the room it takes is that of the operands as floats.
+#pragma once
+
+#include <span>
+
+#include "ir/kernel.h"
+
+namespace snug::backends::cpu {
+
+std::span<const KernelDef* const> promoted_kernels();
+
+}  // namespace snug::backends::cpu

@@ -1,0 +1,71 @@
+// What the CPU's kernels store: floats, or numbers of 16 bits that are computed with as floats.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "ir/kernel.h"
+
+namespace snug::backends::cpu {
+
+struct Bfloat16 {
+  std::uint16_t bits;
+};
+struct Half {
+  std::uint16_t bits;
+};
+
+inline float to_float(float value) { return value; }
+inline float to_float(Bfloat16 value) { return float_from_bfloat(value.bits); }
+inline float to_float(Half value) { return float_from_half(value.bits); }
+
+// Rounded to nearest, once: doubles come from tables and sums.
+template <typename T>
+T stored(double value) {
+  if constexpr (std::is_same_v<T, Bfloat16>) return {bfloat_from_double(value)};
+  if constexpr (std::is_same_v<T, Half>) return {half_from_double(value)};
+  if constexpr (std::is_same_v<T, float>) return static_cast<float>(value);
+}
+
+// The same of a float, without a look at what a double has beyond it.
+template <typename T>
+T stored_float(float value) {
+  if constexpr (std::is_same_v<T, Bfloat16>) return {bfloat_from_float(value)};
+  if constexpr (!std::is_same_v<T, Bfloat16>) return stored<T>(value);
+}
+
+// As the code that backends share names them (backends/sparse_store.h).
+inline double real_of(Bfloat16 value) { return to_float(value); }
+inline double real_of(Half value) { return to_float(value); }
+inline void put_real(Bfloat16& place, double value) { place = stored<Bfloat16>(value); }
+inline void put_real(Half& place, double value) { place = stored<Half>(value); }
+
+inline bool is_stored(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
+inline bool is_dense_real(const Type& type) { return is_stored(type.dtype) && type.storage.kind == Storage::Kind::dense; }
+
+// Stored elements, padding of the layout included.
+inline std::int64_t stored_elements(const Type& type) { return type.bytes().count() * 8 / bits_per_element(type.dtype); }
+
+// What `body` returns for a T of the dtype: body(T{}).
+template <typename Body>
+auto with_storage(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::bf16:
+      return body(Bfloat16{});
+    case DType::f16:
+      return body(Half{});
+    default:
+      SNUG_CHECK(dtype == DType::f32, "no kernel here stores {}", name_of(dtype));
+      return body(float{});
+  }
+}
+
+template <typename T>
+T* elements(const Operand& operand) {
+  return reinterpret_cast<T*>(operand.data);
+}
+inline float* floats(const Operand& operand) { return elements<float>(operand); }
+
+}  // namespace snug::backends::cpu

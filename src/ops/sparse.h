@@ -1,0 +1,69 @@
+// Sparse weights. All sparse tensors of a model lie in one store, because the share of each moves when the pattern is rewired
+// while the number of nonzeros stays:
+//
+//   sparse.weight    the values, row after row of tensor after tensor; its gradient and momentum have the same order
+//   sparse.columns   the column of every value, `bits` bits each, bit-packed; rising within a row
+//   sparse.rows      i32: where each row's values begin, over all tensors, and one past the last
+//
+// A row is an output channel; a column counts the weights of one output channel as they lie channels-last: (kh, kw, ci). A tensor
+// is known by its first row and its shape: what a kernel has to know is in `rows`, so a program never changes when a pattern
+// does. All columns have the width of the widest: the store must have room for a pattern that puts all values there.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+#include "ops/conv2d.h"
+
+namespace snug::ops {
+
+// Enough to tell so many columns apart.
+int sparse_index_bits(std::int64_t columns);
+
+// Room for packed columns, and the few bytes behind them that a reader of whole words may touch.
+Type sparse_columns_type(std::int64_t nonzeros, int bits);
+Type sparse_rows_type(std::int64_t rows);
+Type sparse_threshold_type();
+
+// Where one tensor lies in the store.
+struct SparseSlot {
+  std::int64_t first_row = 0;
+  Shape shape;  // O, I, kh, kw
+  int bits = 0;
+
+  // From the attributes first_row, weight_shape, bits; UserError when they are none.
+  static SparseSlot from(const Attributes& attributes);
+  std::int64_t rows() const { return shape[0]; }
+  std::int64_t columns() const { return shape[1] * shape[2] * shape[3]; }
+  // The row-major element of the dense tensor.
+  std::int64_t logical_element(std::int64_t row, std::int64_t column) const {
+    const std::int64_t taps = shape[2] * shape[3];
+    return (row * shape[1] + column % shape[1]) * taps + column / shape[1];
+  }
+};
+
+// The attributes under which `SparseSlot::from` finds it.
+void set_slot(Attributes& attributes, const SparseSlot& slot);
+
+// All tensors of a store, as init_sparse_pattern and rewire are told.
+struct SparseGrid {
+  std::vector<std::int64_t> rows, columns;  // by tensor
+  int bits = 0;
+
+  static SparseGrid from(const Attributes& attributes);
+  std::int64_t all_rows() const;
+  std::int64_t elements(std::size_t tensor) const { return rows[tensor] * columns[tensor]; }
+};
+
+// A sparse tensor of a program, by the name of the weight it stands for.
+struct NamedSlot {
+  std::string name;
+  SparseSlot slot;
+};
+// In the order of the store; empty where the program has none.
+std::vector<NamedSlot> sparse_tensors(const Program& program);
+
+}  // namespace snug::ops

@@ -1,0 +1,33 @@
+// Stores the weights of convolutions, all but the first, by their nonzeros in one store that they share (ops/sparse.h). The dense
+// weights are gone from the graph, and with them their gradients and momenta. Changes the model: `sparse` on the ladder.
+//
+//   state conv2.weight : f32[32x16x3x3]/channels_last            state sparse.weight : f32[1382]
+//   %conv2 = conv2d(%x, conv2.weight) {...}               ->      state sparse.columns, sparse.rows
+//                                                                %conv2 = sparse_conv2d(%x, sparse.weight, sparse.columns,
+//                                                                                      sparse.rows) {first_row=0, ...}
+//
+// Left as they are: the first convolution, frozen weights, weights with another reader, grouped convolutions, and all that is no
+// convolution. The pattern is drawn in `init`, with the same density in every tensor; its number of nonzeros never changes.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace snug {
+
+struct SparseOptions {
+  double nonzero = 1;  // the share that is stored; 1: the model stays dense
+  SparseStore::Method method = SparseStore::Method::dsr;
+  double rewire_fraction = 0.01377866;  // of all elements, zero or not: 20,000 of WRN-28-2's
+  double threshold = 1e-3;              // below which values are pruned, in the beginning
+};
+
+std::string_view name_of(SparseStore::Method method);
+std::optional<SparseStore::Method> parse_sparse_method(std::string_view name);
+
+// UserError when the share is not in (0, 1], or nothing in the model can be sparse.
+Graph sparsify(Graph graph, const SparseOptions& options);
+
+}  // namespace snug

@@ -1,0 +1,102 @@
+// Draws what the data has: a plan, a run, a sweep, or several of them.
+
+function showHead(report) {
+  const name = report.model || 'Snug';
+  byId('title').textContent = name;
+  document.title = `${name}: memory report`;
+  const parts = [];
+  if (report.batch) parts.push(`batch ${formatCount(report.batch)}`);
+  if (report.microbatch && report.microbatch !== report.batch) parts.push(`in microbatches of ${formatCount(report.microbatch)}`);
+  if (report.checkpoint) parts.push(formatCheckpoint(report.checkpoint));
+  if (report.precision) parts.push(report.precision);
+  if (report.threads) parts.push(`${report.threads} thread${report.threads === 1 ? '' : 's'}`);
+  if (report.data) parts.push(report.data === 'random' ? 'random images' : `on ${report.data}`);
+  if (report.run) parts.push(report.run);
+  byId('subtitle').textContent = parts.join(', ');
+
+  const cards = [];
+  const card = (title, text, small) => cards.push(element('div', {}, element('dt', {}, title), element('dd', {}, text,
+                                                          ...(small ? [element('small', {}, small)] : []))));
+  if (report.planned_peak_bytes) card('Planned peak', formatBytes(report.planned_peak_bytes), `${formatCount(report.planned_peak_bytes)} bytes`);
+  if (report.budget_bytes) {
+    const share = report.planned_peak_bytes / report.budget_bytes;
+    card('Budget', formatBytes(report.budget_bytes), report.planned_peak_bytes ? `${formatPercent(share)} of it planned` : '');
+  }
+  if (report.methods && report.methods.length > 1) {
+    const plain = report.methods[0].bytes;
+    card('Plain plan', formatBytes(plain), `${(plain / report.planned_peak_bytes).toFixed(1)} times as much`);
+  }
+  if (report.parameters) card('Parameters', formatCount(report.parameters), report.trainable_parameters === report.parameters ? ''
+    : `${formatCount(report.trainable_parameters)} trained`);
+  if (report.flops) {
+    const image = report.flops.per_image;
+    card('FLOPs an image', formatFlops(image.forward + image.backward + image.recompute),
+         report.flops.recompute > 0 ? `${report.flops_ratio.toFixed(2)} times those without recomputing` : 'nothing computed twice');
+  }
+  if (report.predicted_step_seconds) {
+    card('Images a second', `${(report.batch / report.predicted_step_seconds).toFixed(1)}`,
+         `predicted${report.costs ? `, ${report.costs}` : ''}`);
+  }
+  if (report.points && report.points.length > 0) {
+    const least = report.points.reduce((a, b) => (b.planned_peak_bytes < a.planned_peak_bytes ? b : a));
+    const fastest = report.points.reduce((a, b) => (b.images_per_second > a.images_per_second ? b : a));
+    const speed = (plan) => `${plan.images_per_second.toFixed(1)} images/s`;
+    const exact = report.points.filter((point) => point.measured_peak_bytes === point.planned_peak_bytes).length;
+    card('Plain training', formatBytes(report.plain_peak_bytes), report.plain ? speed(report.plain) : 'more than the machine has');
+    card('Smallest trained', formatBytes(least.planned_peak_bytes),
+         `${(report.plain_peak_bytes / least.planned_peak_bytes).toFixed(1)} times less, ${speed(least)}`);
+    card('Fastest', speed(fastest), `in ${formatBytes(fastest.planned_peak_bytes)}`);
+    card('Measured as planned', `${exact} of ${report.points.length}`, 'budgets, to the byte');
+  }
+  byId('summary').replaceChildren(...cards);
+  byId('footer').textContent = `Made by snug${report.version ? ' ' + report.version : ''}. This page loads nothing and sends nothing.`;
+}
+
+function showStep(report, timeline) {
+  const spans = spansOf(timeline);
+  if (spans.length === 0) return;
+  show('step');
+  legend(byId('class-legend'), [...kStackOrder.map((name) => [name, name]), ...(report.budget_bytes ? [['budget', 'budget', 'rule']] : []),
+                                ...timeline.phases.filter((phase) => phase !== 'init').map((phase) => [phase, phase, 'dot'])]);
+  const view = new StepView();
+  new MemoryChart(view, report);
+  new ArenaChart(view, report);
+  new Details(view);
+  new Search(view);
+  byId('zoom-in').addEventListener('click', () => view.zoom(0.5));
+  byId('zoom-out').addEventListener('click', () => view.zoom(2));
+  byId('zoom-all').addEventListener('click', () => view.setRange(0, view.span.nodeCount));
+  byId('to-peak').addEventListener('click', () => view.setCursor(view.span.peak));
+  byId('only-transient').addEventListener('change', (event) => view.setOnlyTransient(event.target.checked));
+  const chooser = byId('span');
+  chooser.replaceChildren(...spans.map((span, i) => element('option', {value: i}, span.title)));
+  const choose = () => {
+    const {sections, title} = spans[Number(chooser.value)];
+    view.setSpan(new Span(timeline, sections));
+    const runs = sections.find((section) => section.runs > 1);
+    byId('step-note').textContent = `${formatCount(view.span.nodeCount)} nodes of ${title}, in the order they run` +
+        (runs ? `; forward and backward run ${formatCount(runs.runs)} times before the update.` : '.');
+  };
+  chooser.addEventListener('change', choose);
+  choose();
+}
+
+function main() {
+  const report = JSON.parse(byId('data').textContent);
+  showHead(report);
+  if (report.timeline) {
+    const timeline = readTimeline(report.timeline);
+    showStep(report, timeline);
+    showWhere(report, timeline);
+  }
+  if (report.methods && report.methods.length > 1) showLadder(report.methods);
+  if (report.not_explained) showNotExplained(report.not_explained);
+  showFrontier(report);
+  if (report.training) showTraining(report.training);
+  // When everything is drawn for the first time.
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    document.documentElement.dataset.ready = String(Math.round(performance.now()));
+  }));
+}
+
+main();

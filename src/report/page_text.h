@@ -1,0 +1,12 @@
+// The page as CMake puts it together from src/report/page, without its data.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace snug::report {
+
+extern const std::string_view kPageBeforeData;
+extern const std::span<const std::string_view> kPageAfterData;  // one piece after the other
+
+}  // namespace snug::report

@@ -1,0 +1,114 @@
+#include "passes/sparsify.h"
+
+#include <gtest/gtest.h>
+
+#include "autodiff/lower.h"
+#include "base/error.h"
+#include "frontend/graph_builder.h"
+#include "frontend/zoo.h"
+#include "ir/text.h"
+#include "ops/ops.h"
+#include "ops/sparse.h"
+
+namespace snug {
+namespace {
+
+const State* find(const Graph& graph, std::string_view name) {
+  for (const State& state : graph.states) {
+    if (state.name == name) return &state;
+  }
+  return nullptr;
+}
+
+Graph wrn(double nonzero, SparseStore::Method method = SparseStore::Method::dsr) {
+  return sparsify(frontend::build_zoo_model("wrn-28-2", {.batch = 2}), {.nonzero = nonzero, .method = method});
+}
+
+TEST(Sparsify, StoresAllConvolutionsButTheFirst) {
+  const Graph graph = wrn(0.3);
+  EXPECT_EQ(graph.sparse.tensors.size(), 24U);
+  EXPECT_NE(find(graph, "stem.conv.weight"), nullptr);
+  EXPECT_NE(find(graph, "head.fc.weight"), nullptr);
+  EXPECT_EQ(find(graph, "group1.block1.conv1.weight"), nullptr);
+  int dense = 0;
+  int sparse = 0;
+  for (const Node& node : graph.forward.nodes) {
+    dense += node.op == &ops::conv2d ? 1 : 0;
+    sparse += node.op == &ops::sparse_conv2d ? 1 : 0;
+  }
+  EXPECT_EQ(dense, 1);
+  EXPECT_EQ(sparse, 24);
+}
+
+TEST(Sparsify, TakesTheBytesOfTheNonzerosAndTheirIndex) {
+  const Graph graph = wrn(0.3);
+  // 1,451,520 weights, 1152 columns in the widest.
+  EXPECT_EQ(find(graph, "sparse.weight")->type, (Type{.dtype = DType::f32, .shape = {435'456}}));
+  EXPECT_EQ(find(graph, "sparse.columns")->type.bytes().count(), 435'456 * 11 / 8 + 8);
+  EXPECT_EQ(find(graph, "sparse.rows")->type.elements(), 1792 + 1);
+  EXPECT_EQ(graph.sparse.target, 6000 * 10 / 3);  // the report's 20,000
+  // The same density in every tensor, and the sum exact.
+  std::int64_t sum = 0;
+  for (const SparseTensor& tensor : graph.sparse.tensors) {
+    EXPECT_NEAR(static_cast<double>(tensor.nonzeros), 0.3 * static_cast<double>(tensor.shape.elements()), 1);
+    sum += tensor.nonzeros;
+  }
+  EXPECT_EQ(sum, 435'456);
+}
+
+TEST(Sparsify, GivesTheStoreOneGradientAndOneMomentum) {
+  const Program program = lower(wrn(0.3), {});
+  for (const char* name : {"sparse.weight", "sparse.weight.grad", "sparse.weight.momentum"})
+    EXPECT_EQ(program.state(program.find_state(name)).type.elements(), 435'456) << name;
+  EXPECT_FALSE(program.find_state("sparse.columns.grad").valid());
+  const auto tensors = ops::sparse_tensors(program);
+  ASSERT_EQ(tensors.size(), 24U);
+  EXPECT_EQ(tensors[1].name, "group1.block1.conv2.weight");
+  EXPECT_EQ(tensors[1].slot.first_row, 32);
+  EXPECT_EQ(tensors[1].slot.shape, (Shape{32, 32, 3, 3}));
+  ASSERT_NE(program.find_section(SectionKind::rewire), nullptr);
+  EXPECT_EQ(program.find_section(SectionKind::rewire)->nodes.size(), 1U);
+}
+
+TEST(Sparsify, AFixedPatternHasNoRewiring) {
+  const Program program = lower(wrn(0.3, SparseStore::Method::fixed), {});
+  EXPECT_EQ(program.find_section(SectionKind::rewire), nullptr);
+  EXPECT_FALSE(program.find_state("sparse.threshold").valid());
+}
+
+TEST(Sparsify, TheProgramPrintsAndParsesBack) {
+  const std::string text = print(lower(wrn(0.1), {}));
+  EXPECT_EQ(print(parse_program(text, ops::find)), text);
+}
+
+TEST(Sparsify, LeavesAloneWhatIsNotItsToMove) {
+  frontend::GraphBuilder b("model", 2, DType::f32);
+  ValueId x = b.conv2d("stem", b.features({3, 8, 8}), {.out_channels = 4, .padding = 1});
+  x = b.conv2d("grouped", x, {.out_channels = 4, .padding = 1, .groups = 2});
+  x = b.conv2d("frozen", x, {.out_channels = 4, .padding = 1});
+  x = b.conv2d("plain", x, {.out_channels = 4, .padding = 1, .bias = true});
+  b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 3));
+  Graph graph = std::move(b).finish();
+  frontend::freeze(graph, {"frozen"});
+  const Graph sparse = sparsify(graph, {.nonzero = 0.5});
+  ASSERT_EQ(sparse.sparse.tensors.size(), 1U);
+  EXPECT_EQ(sparse.sparse.tensors[0].name, "plain.weight");
+  EXPECT_NE(find(sparse, "plain.bias"), nullptr);
+  lower(sparse, {});  // verifies
+}
+
+TEST(Sparsify, AShareOfOneIsTheDenseModel) {
+  const Graph dense = frontend::build_zoo_model("small-cnn", {.batch = 2});
+  EXPECT_EQ(print(lower(sparsify(dense, {}), {})), print(lower(dense, {})));
+}
+
+TEST(Sparsify, RefusesImpossibleSharesAndModelsWithoutConvolutions) {
+  EXPECT_THROW(wrn(0), UserError);
+  EXPECT_THROW(wrn(1.5), UserError);
+  frontend::GraphBuilder b("mlp", 2, DType::f32);
+  b.softmax_cross_entropy(b.linear("fc", b.features({8}), 3));
+  EXPECT_THROW(sparsify(std::move(b).finish(), {.nonzero = 0.5}), UserError);
+}
+
+}  // namespace
+}  // namespace snug
