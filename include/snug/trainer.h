@@ -17,7 +17,8 @@ struct TrainingOptions {
   std::int64_t microbatch = 0;       // examples in memory at a time; 0: as many of the batch as fit the budget
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
   // How far a plan may go for the budget: "exact" (the same bits), "reassociated" (sums in another order), "microbatch"
-  // (batch-norm statistics of parts of the batch), "precision" (stored in bf16 where nothing else is asked for).
+  // (batch-norm statistics of parts of the batch), "precision" (stored in bf16 where nothing else is asked for), "compressed"
+  // (activations wait for backward in 4 bits an element).
   std::string allow = "exact,reassociated,microbatch";
   // What weights, gradients, momenta and activations are stored in: "fp32", "bf16" or "fp16". In fp16 the loss scale follows the
   // gradients: a step that overflows is skipped.
@@ -29,6 +30,9 @@ struct TrainingOptions {
   std::int64_t statistics_group = 0;
   // What backward computes again, as --checkpoint has it; empty: nothing, or what the budget asks for.
   std::string checkpoint = {};
+  // 8, 4 or 2: activations wait for backward in so many bits an element; 0: as they are, or as the budget asks for and `allow`
+  // permits.
+  int compress_bits = 0;
   // Node times that plans are compared and steps predicted by: a file that `snug plan --measure-costs` wrote, "machine" for this
   // machine's own if it was measured, or "none" for a fixed table.
   std::string costs = "none";
@@ -36,7 +40,8 @@ struct TrainingOptions {
   double momentum = 0.9;
   double weight_decay = 5e-4;
   bool nesterov = true;
-  double clip_norm = 0;  // above 0: gradients longer than this, all together, are shortened to it
+  int momentum_bits = 32;  // 8: the momentum of large parameters is kept in codes of 8 bits
+  double clip_norm = 0;    // above 0: gradients longer than this, all together, are shortened to it
   std::uint64_t seed = 0;
   int threads = 0;        // 0: as many as the machine has cores
   bool checking = false;  // red zones and poison around every value: slow, and gives the same bits
@@ -48,6 +53,7 @@ struct MemorySummary {
   std::int64_t bound_bytes = 0;         // what the lifetimes of values demand of any placement
   std::int64_t plain_peak_bytes = 0;    // what the whole batch at once would take; 0 when a microbatch was asked for
   std::int64_t microbatch = 0;          // examples in memory at a time
+  int compress_bits = 0;                // of an element that waits for backward; 0: it waits as it is
   std::string checkpoint;               // what backward computes again; "none": nothing
   std::string precision;                // what values are stored in
   struct {

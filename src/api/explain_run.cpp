@@ -7,6 +7,7 @@
 #include "api/prepare.h"
 #include "base/error.h"
 #include "ops/ops.h"
+#include "report/layers.h"
 
 namespace snug {
 
@@ -14,10 +15,16 @@ namespace {
 
 constexpr std::string_view kAsPlanned = "as planned";
 
-bool has_phase(const Plan& plan, Phase phase) {
+template <typename Predicate>
+bool has_node(const Plan& plan, const Predicate& predicate) {
   const Section* micro = plan.program.find_section(SectionKind::micro);
-  return micro != nullptr &&
-         std::any_of(micro->nodes.begin(), micro->nodes.end(), [&](const Node& node) { return node.phase == phase; });
+  return micro != nullptr && std::any_of(micro->nodes.begin(), micro->nodes.end(), predicate);
+}
+
+// What was packed comes back without being computed again.
+bool recomputes(const Plan& plan) {
+  return has_node(
+      plan, [](const Node& node) { return node.phase == Phase::recompute && node.op != &ops::unpack && !node.op->is_view; });
 }
 
 // As much of the data as the model's shape depends on: the run may have come here without it.
@@ -41,7 +48,7 @@ data::Description description_of(const train::Recipe& recipe, const Plan& plan) 
 
 std::string checkpoint_of(const train::Recipe& recipe, const Plan& plan) {
   if (recipe.checkpoint) return *recipe.checkpoint;
-  return has_phase(plan, Phase::recompute) ? std::string(kAsPlanned) : "none";
+  return recomputes(plan) ? std::string(kAsPlanned) : "none";
 }
 
 RunExplanation explain_run(const train::Recipe& recipe, const Plan& plan) {
@@ -52,12 +59,14 @@ RunExplanation explain_run(const train::Recipe& recipe, const Plan& plan) {
   request.microbatch.reset();
   request.checkpoint.reset();
   request.options.workspace_limit.reset();
+  if (request.allowed.has(Exactness::compressed)) request.options.compress_bits = 0;  // the solver's choice
   const FrontierPoint point{.planned_peak_bytes = plan.planned_peak_bytes,
                             .seconds = step_seconds(request.options.costs, plan.program),
                             .microbatch = plan.program.microbatch,
                             .checkpoint = parse_checkpoint_strategy(checkpoint),
                             .workspace_limit = recipe.workspace_limit,
-                            .fuses_update = has_phase(plan, Phase::update)};
+                            .compress_bits = report::compress_bits(plan.program),
+                            .fuses_update = has_node(plan, [](const Node& node) { return node.phase == Phase::update; })};
   return {.frontier = find_frontier(request, backend), .steps = explain(request, point, backend)};
 }
 

@@ -69,6 +69,12 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
   const DType dtype = stored_as(recipe.precision, recipe.device);
   const std::optional<CheckpointStrategy> checkpoint =
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
+  if (recipe.compress && recipe.device != "cpu")
+    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
+  if (recipe.optimizer.momentum_bits != 32 && recipe.device != "cpu")
+    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
+  if (recipe.optimizer.drop_gradients && recipe.device != "cpu")
+    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
@@ -95,6 +101,7 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     options.momentum = optimizer.momentum;
     options.weight_decay = optimizer.weight_decay;
     options.nesterov = optimizer.nesterov;
+    options.momentum_bits = static_cast<int>(optimizer.momentum_bits);
     options.clip_norm = optimizer.clip_norm.value_or(0);
     return options;
   };
@@ -108,7 +115,10 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
           .options = {.batch = recipe.batch,
                       .sgd = sgd(recipe.precision),
                       .sparse = sparse_options(recipe.sparse),
+                      .compress_bits = static_cast<int>(recipe.compress.value_or(0)),
                       .costs = std::move(costs),
+                      .passes = {.enabled = optimizer.drop_gradients ? std::vector<std::string>{"drop_gradients"}
+                                                                     : std::vector<std::string>{}},
                       .workspace_limit = recipe.workspace_limit},
           .budget = recipe.budget_bytes,
           .microbatch = recipe.microbatch,
@@ -149,6 +159,7 @@ Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, con
   plain.microbatch.reset();
   plain.checkpoint.reset();
   plain.options.workspace_limit.reset();
+  plain.options.compress_bits = 0;
   plain.options.sparse = {};
   return fit(plain, backend).plan.planned_peak_bytes;
 }
@@ -156,6 +167,7 @@ Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, con
 train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   recipe.microbatch = point.microbatch;
   recipe.checkpoint = to_string(point.checkpoint);
+  if (point.compress_bits > 0) recipe.compress = point.compress_bits;
   if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
   if (point.narrowed) recipe.precision = narrower_precision(recipe.device);
   return recipe;

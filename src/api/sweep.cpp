@@ -18,6 +18,7 @@
 #include "base/threads.h"
 #include "data/stream.h"
 #include "report/frontier.h"
+#include "report/layers.h"
 #include "train/file_io.h"
 #include "train/peak_measurement.h"
 #include "train/plan_file.h"
@@ -84,6 +85,7 @@ Json plan_description(const PlannedPoint& planned, const Costs& costs, const Bac
   return {{"planned", planned.plan.planned_peak_bytes.count()},
           {"microbatch", planned.plan.program.microbatch},
           {"checkpoint", planned.checkpoint},
+          {"compress_bits", report::compress_bits(planned.plan.program)},
           {"predicted", can_predict(costs, backend) ? Json(planned.seconds) : Json(nullptr)},
           {"has_room", has_room(planned.plan, backend)}};
 }
@@ -93,6 +95,7 @@ MeasuredPlan parse_description(const Json& json) {
   plan.planned_peak_bytes = Bytes(json.at("planned").get<std::int64_t>());
   plan.microbatch = json.at("microbatch").get<std::int64_t>();
   plan.checkpoint = json.at("checkpoint").get<std::string>();
+  plan.compress_bits = json.at("compress_bits").get<int>();
   if (!json.at("predicted").is_null()) plan.predicted_step_seconds = json.at("predicted").get<double>();
   return plan;
 }

@@ -35,6 +35,7 @@ struct MeasuredPlan {
   Bytes process_overhead_bytes;  // what of that is not the arena
   std::int64_t microbatch = 0;
   std::string checkpoint;
+  int compress_bits = 0;  // of an element that waits for backward; 0: it waits as it is
   std::optional<double> predicted_step_seconds;
   double step_seconds = 0;  // median
 };

@@ -14,6 +14,7 @@ namespace {
 PlannedPoint plain_plan(const FitRequest& request, const Backend& backend) {
   CompileOptions options = request.options;
   options.workspace_limit.reset();
+  options.compress_bits = 0;
   Plan plan = compile(request.model(request.microbatch.value_or(options.batch)), backend, options);
   const double seconds = step_seconds(options.costs, plan.program);
   return {.plan = std::move(plan), .checkpoint = "none", .seconds = seconds};

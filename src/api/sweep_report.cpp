@@ -21,6 +21,7 @@ Json plan_json(const Sweep& sweep, const MeasuredPlan& plan) {
           {"process_overhead_bytes", plan.process_overhead_bytes.count()},
           {"microbatch", plan.microbatch},
           {"checkpoint", plan.checkpoint},
+          {"compress_bits", plan.compress_bits > 0 ? Json(plan.compress_bits) : Json(nullptr)},
           {"predicted_step_seconds", or_null(plan.predicted_step_seconds)},
           {"step_seconds", plan.step_seconds},
           {"images_per_second", static_cast<double>(sweep.batch) / plan.step_seconds},
@@ -32,11 +33,12 @@ std::string percent(const std::optional<double>& share) { return share ? fmt::fo
 
 std::string row(const Sweep& sweep, const std::string& budget, const MeasuredPlan& plan, const std::string& note) {
   std::string line = fmt::format(
-      "{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8.1f} {:>8} {:>9} {:>8}  {}{}", budget, format_bytes(plan.planned_peak_bytes),
+      "{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8.1f} {:>8} {:>9} {:>8}  {}{}{}", budget, format_bytes(plan.planned_peak_bytes),
       format_bytes(plan.measured_peak_bytes), format_bytes(plan.peak_resident_bytes), plan.microbatch,
       static_cast<double>(sweep.batch) / plan.step_seconds, percent(sweep.overhead(plan)),
       plan.predicted_step_seconds ? fmt::format("{:.1f}", static_cast<double>(sweep.batch) / *plan.predicted_step_seconds) : "-",
-      percent(Sweep::prediction_error(plan)), plan.checkpoint, note);
+      percent(Sweep::prediction_error(plan)), plan.checkpoint,
+      plan.compress_bits > 0 ? fmt::format(", {} bits", plan.compress_bits) : "", note);
   return line + "\n";
 }
 

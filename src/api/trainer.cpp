@@ -26,6 +26,7 @@ MemorySummary summarize(const Fit& found, const std::string& precision) {
           .bound_bytes = plan.bound_bytes.count(),
           .plain_peak_bytes = found.plain_peak_bytes.value_or(Bytes(0)).count(),
           .microbatch = plan.program.microbatch,
+          .compress_bits = found.point.compress_bits,
           .checkpoint = to_string(found.point.checkpoint),
           .precision = precision,
           .by_class = {.model = bytes(MemoryClass::model),
@@ -65,6 +66,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
     of_precision.momentum = options.momentum;
     of_precision.weight_decay = options.weight_decay;
     of_precision.nesterov = options.nesterov;
+    of_precision.momentum_bits = options.momentum_bits;
     of_precision.clip_norm = options.clip_norm;
     return of_precision;
   };
@@ -72,6 +74,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   FitRequest request{.model = graph_of(stored_as(options.precision, "cpu")),
                      .options = {.batch = options.batch,
                                  .sgd = sgd(options.precision),
+                                 .compress_bits = options.compress_bits,
                                  .costs = costs.table(),
                                  .red_zone = options.checking ? Bytes(128) : Bytes(0)},
                      .min_microbatch = options.min_microbatch,

@@ -1,6 +1,7 @@
 #include "autodiff/lower.h"
 
 #include <algorithm>
+#include <cctype>
 #include <unordered_map>
 
 #include "autodiff/gradient_flow.h"
@@ -9,6 +10,8 @@
 #include "ir/verify.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/quantised_momentum.h"
+#include "ops/sgd.h"
 #include "ops/sparse.h"
 
 namespace snug {
@@ -27,6 +30,10 @@ class Lowering {
     if (!(options.sgd.clip_norm >= 0)) {
       throw_user_error("gradients cannot be clipped to {}; use a number above 0, or 0 for no clipping", options.sgd.clip_norm);
     }
+    if (options.sgd.momentum_bits != 32 && options.sgd.momentum_bits != 8)
+      throw_user_error("a momentum of {} bits is not possible; use 8, or 32 for a plain one", options.sgd.momentum_bits);
+    if (options.sgd.momentum_bits == 8 && options.sgd.momentum <= 0)
+      throw_user_error("a momentum in 8 bits needs a momentum above 0; set one or leave out --momentum-bits");
     if (program_.batch < program_.microbatch) {
       throw_user_error("a batch of {} is smaller than the microbatch of {}", program_.batch, program_.microbatch);
     }
@@ -170,6 +177,21 @@ class Lowering {
         .front();
   }
 
+  bool keeps_codes(const Type& parameter) const {
+    return options_.sgd.momentum_bits == 8 && parameter.storage.kind == Storage::Kind::dense &&
+           parameter.elements() >= ops::kLeastQuantisedElements;
+  }
+
+  // Codes and scales follow the order of the weight's elements in memory. It is part of their names, so that a snapshot of
+  // another order is not taken for this one.
+  static std::string order_of(const Layout& layout) {
+    if (layout.kind == Layout::Kind::row_major) return {};
+    std::string order = layout.kind == Layout::Kind::channels_last ? "channels_last" : layout.opaque_name;
+    std::replace_if(
+        order.begin(), order.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+    return "." + order;
+  }
+
   Section build_update() {
     Section update{.kind = SectionKind::update, .values = {}, .nodes = {}};
     SectionBuilder builder(program_.states, update);
@@ -183,17 +205,23 @@ class Lowering {
       const std::string name = program_.states[i].name;
       std::vector<ValueId> inputs{builder.read(StateId(i)), builder.read(found->second), builder.read(graph_.scalars)};
       std::vector<StateId> writes{StateId(i), found->second};
-      if (sgd.momentum > 0) {
+      const bool quantised = keeps_codes(program_.states[i].type);
+      if (quantised) {
+        const std::array<Type, 2> types = ops::quantised_momentum_types(program_.states[i].type);
+        const std::string order = order_of(program_.states[i].type.layout);
+        writes.push_back(add_state(fmt::format("{}.momentum.codes{}", name, order), types[0], Role::optimizer));
+        writes.push_back(add_state(fmt::format("{}.momentum.scales{}", name, order), types[1], Role::optimizer));
+      } else if (sgd.momentum > 0) {
         writes.push_back(add_state(name + ".momentum", program_.states[i].type, Role::optimizer));
-        inputs.push_back(builder.read(writes.back()));
       }
+      for (std::size_t k = 2; k < writes.size(); ++k) inputs.push_back(builder.read(writes[k]));
       if (norm.valid()) inputs.push_back(norm);
       Attributes own = attributes;
       if (sgd.stochastic_rounding && bits_per_element(program_.states[i].type.dtype) == 16) {
         own.set("stochastic", std::int64_t{1});
         own.set("key", static_cast<std::int64_t>(i));
       }
-      builder.emit(ops::sgd, std::move(inputs), own,
+      builder.emit(quantised ? ops::sgd_quantised : ops::sgd, std::move(inputs), own,
                    {.layer = name, .role = Role::parameter, .phase = Phase::update, .writes = writes});
     }
     return update;
@@ -274,13 +302,18 @@ class Lowering {
     std::vector<StateId> writes{sparse.weight, sparse.columns, sparse.rows, sparse.threshold, sparse.pruned};
     std::vector<ValueId> inputs{builder.read(sparse.weight), builder.read(sparse.columns), builder.read(sparse.rows),
                                 builder.read(sparse.threshold), builder.read(graph_.scalars)};
-    const StateId momentum = program_.find_state(program_.state(sparse.weight).name + ".momentum");
-    if (momentum.valid()) {
+    const std::string momentum_name = program_.state(sparse.weight).name + ".momentum";
+    if (const StateId momentum = program_.find_state(momentum_name); momentum.valid()) {
       writes.push_back(momentum);
       inputs.push_back(builder.read(momentum));
     }
     builder.emit(ops::rewire, std::move(inputs), std::move(attributes),
                  {.layer = "sparse", .role = Role::parameter, .phase = Phase::update, .writes = std::move(writes)});
+    // Of a momentum in codes it is enough to clear the scales.
+    if (const StateId scales = program_.find_state(momentum_name + ".scales"); scales.valid()) {
+      builder.emit(ops::fill, {builder.read(scales)}, {{"value", 0.0}},
+                   {.layer = "sparse", .role = Role::optimizer, .phase = Phase::update, .writes = {scales}});
+    }
     return section;
   }
 

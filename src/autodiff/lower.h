@@ -12,6 +12,8 @@ struct SgdOptions {
   double momentum = 0.9;
   double weight_decay = 5e-4;
   bool nesterov = true;
+  // 8: momentum is kept in 8 bits an element (ops/sgd_quantised.cpp), but for small parameters; 32: as the parameter.
+  int momentum_bits = 32;
   // Above 0: all gradients together are cut down to a length. The number itself is data (Scalars::clip_norm); here it only says
   // that the program clips.
   double clip_norm = 0;

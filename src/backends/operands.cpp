@@ -32,6 +32,10 @@ Stored stored_as(Element element, const OperandRules& rules) {
       return {{DType::u4, DType::u8}, "an argmax is u4 or u8"};
     case Element::metrics:
       return {{DType::f64, DType::f64}, "metrics are f64"};
+    case Element::codes:
+      return {{DType::u8, DType::u8}, "codes are u8"};
+    case Element::single:
+      return {{DType::f32, DType::f32}, "what codes are scaled by is f32"};
   }
   return {rules.real, rules.real_sentence};
 }

@@ -15,7 +15,7 @@ namespace snug::backends {
 
 // All real operands of a node are of one type, in which it is computed. Statistics, and the parameters of normalisation, may be
 // wider.
-enum class Element : std::uint8_t { real, statistic, scalars, labels, image_bytes, bits, argmax, metrics };
+enum class Element : std::uint8_t { real, statistic, scalars, labels, image_bytes, bits, argmax, metrics, codes, single };
 
 // The operands of a kernel in order; those not listed are real.
 struct Elements {

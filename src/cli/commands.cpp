@@ -80,17 +80,24 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
     frontend::freeze(graph, frozen);
     return graph;
   };
+  const auto sgd = [&](std::string_view of, const std::optional<std::string>& rounding) {
+    SgdOptions sgd_options = sgd_for(of, rounding);
+    sgd_options.nesterov = parse_nesterov(flags).value_or(true);
+    sgd_options.momentum_bits = static_cast<int>(parse_momentum_bits(flags).value_or(32));
+    return sgd_options;
+  };
   const DType dtype = stored_as(precision, "cpu");
   std::optional<FitRequest::Narrower> narrower;
   if (!flags.precision) {
     const DType narrow = stored_as(narrower_precision("cpu"), "cpu");
     narrower = {.model = [build, narrow](std::int64_t size) { return build(size, narrow); },
-                .sgd = sgd_for(narrower_precision("cpu"), std::nullopt)};
+                .sgd = sgd(narrower_precision("cpu"), std::nullopt)};
   }
   FitRequest request{.model = [build, dtype](std::int64_t size) { return build(size, dtype); },
                      .options = {.batch = batch,
-                                 .sgd = sgd_for(precision, flags.rounding),
+                                 .sgd = sgd(precision, flags.rounding),
                                  .sparse = {.nonzero = nonzero},
+                                 .compress_bits = static_cast<int>(parse_compress(flags).value_or(0)),
                                  .passes = passes,
                                  .workspace_limit = workspace_limit},
                      .budget = budget,
@@ -100,6 +107,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
                      .statistics_group = group,
                      .allowed = allowed,
                      .narrower = std::move(narrower)};
+  if (flags.drop_gradients) request.options.passes.enabled.emplace_back("drop_gradients");
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);

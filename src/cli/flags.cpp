@@ -29,7 +29,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--allow", flags.allow, "LIST",
       "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
-      "of parts of the batch) (default: these three), precision (16 bits)");
+      "of parts of the batch) (default: these three), precision (16 bits), compressed (activations wait for backward in 4 bits)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--statistics-group", flags.statistics_group, "N",
       "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");
@@ -37,6 +37,13 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "what stays for backward, which computes the rest again: none, no-bn, sqrt, log, chen, every-M, residual-M, residual-M*, "
       "or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain needed) (default: none, "
       "or what the budget asks for)");
+  add(app, "--compress", flags.compress, "BITS",
+      "activations wait for backward in 8, 4 or 2 bits an element, rounded by chance (default: as they are)");
+  add(app, "--momentum-bits", flags.momentum_bits, "BITS",
+      "8: the momentum of large parameters is kept in codes of 8 bits (default: 32, as the parameters)");
+  add(app, "--nesterov", flags.nesterov, "YES|NO", "Nesterov's momentum, or plain heavy-ball (default: yes)");
+  app.add_flag("--drop-gradients", flags.drop_gradients,
+               "add gradients to the momentum at once, so that they are not kept; with --nesterov no");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
   add(app, "--nonzero", flags.nonzero, "SHARE",
@@ -64,7 +71,8 @@ void add_device_flag(CLI::App& app, Flags& flags) { add(app, "--device", flags.d
 
 void add_compiler_flags(CLI::App& app, Flags& flags) {
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
-  add_each(app, "--enable-pass", flags.enabled_passes, "PASS", "one that runs on request: fuse_update, prepack_weights");
+  add_each(app, "--enable-pass", flags.enabled_passes, "PASS",
+           "one that runs on request: compress_activations, drop_gradients, fuse_update, prepack_weights");
 }
 
 void add_run_folder(CLI::App& app, Flags& flags) {
@@ -207,6 +215,26 @@ std::vector<std::string> parse_list(std::string_view flag, std::string_view text
     if (comma == std::string_view::npos) return words;
     text.remove_prefix(comma + 1);
   }
+}
+
+std::optional<std::int64_t> parse_compress(const Flags& flags) {
+  if (!flags.compress) return std::nullopt;
+  if (*flags.compress != "8" && *flags.compress != "4" && *flags.compress != "2")
+    throw_user_error("--compress takes 8, 4 or 2 bits, not '{}'", *flags.compress);
+  return flags.compress->front() - '0';
+}
+
+std::optional<bool> parse_nesterov(const Flags& flags) {
+  if (!flags.nesterov) return std::nullopt;
+  if (*flags.nesterov != "yes" && *flags.nesterov != "no") throw_user_error("--nesterov is yes or no, not '{}'", *flags.nesterov);
+  return *flags.nesterov == "yes";
+}
+
+std::optional<std::int64_t> parse_momentum_bits(const Flags& flags) {
+  if (!flags.momentum_bits) return std::nullopt;
+  if (*flags.momentum_bits != "8" && *flags.momentum_bits != "32")
+    throw_user_error("--momentum-bits takes 8 or 32, not '{}'", *flags.momentum_bits);
+  return *flags.momentum_bits == "8" ? 8 : 32;
 }
 
 }  // namespace snug::cli

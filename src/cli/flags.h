@@ -27,6 +27,10 @@ struct Flags {
   std::optional<std::string> microbatch;
   std::optional<std::string> min_microbatch;
   std::optional<std::string> statistics_group;
+  std::optional<std::string> compress;
+  std::optional<std::string> momentum_bits;
+  std::optional<std::string> nesterov;
+  bool drop_gradients = false;
   std::optional<std::string> budget;
   std::optional<std::string> budgets;
   std::optional<std::string> points;
@@ -97,6 +101,13 @@ double parse_number(std::string_view flag, std::string_view text, double least, 
 Bytes parse_size(std::string_view flag, std::string_view text);
 // The words between commas.
 std::vector<std::string> parse_list(std::string_view flag, std::string_view text);
+
+// --compress: 8, 4 or 2; nothing when it was not given.
+std::optional<std::int64_t> parse_compress(const Flags& flags);
+// --nesterov: yes or no; nothing when it was not given.
+std::optional<bool> parse_nesterov(const Flags& flags);
+// --momentum-bits: 8 or 32; nothing when it was not given.
+std::optional<std::int64_t> parse_momentum_bits(const Flags& flags);
 
 inline constexpr double kLeastNonzero = 0.0001;
 inline constexpr std::int64_t kMostExamples = 1'000'000'000;

@@ -15,14 +15,18 @@ namespace {
 
 // What changes a plan and cannot change this: saying nothing would look as if it had been followed.
 void refuse_flags_of_plans(const Flags& flags) {
-  const std::array<std::pair<std::string_view, bool>, 8> given{{{"--budget", flags.budget.has_value()},
-                                                                {"--allow", flags.allow.has_value()},
-                                                                {"--min-microbatch", flags.min_microbatch.has_value()},
-                                                                {"--statistics-group", flags.statistics_group.has_value()},
-                                                                {"--threads", flags.threads.has_value()},
-                                                                {"--workspace-limit", flags.workspace_limit.has_value()},
-                                                                {"--disable-pass", !flags.disabled_passes.empty()},
-                                                                {"--enable-pass", !flags.enabled_passes.empty()}}};
+  const std::array<std::pair<std::string_view, bool>, 12> given{{{"--budget", flags.budget.has_value()},
+                                                                 {"--allow", flags.allow.has_value()},
+                                                                 {"--min-microbatch", flags.min_microbatch.has_value()},
+                                                                 {"--statistics-group", flags.statistics_group.has_value()},
+                                                                 {"--compress", flags.compress.has_value()},
+                                                                 {"--momentum-bits", flags.momentum_bits.has_value()},
+                                                                 {"--nesterov", flags.nesterov.has_value()},
+                                                                 {"--drop-gradients", flags.drop_gradients},
+                                                                 {"--threads", flags.threads.has_value()},
+                                                                 {"--workspace-limit", flags.workspace_limit.has_value()},
+                                                                 {"--disable-pass", !flags.disabled_passes.empty()},
+                                                                 {"--enable-pass", !flags.enabled_passes.empty()}}};
   for (const auto& [flag, is_given] : given) {
     if (is_given) throw_user_error("{} is about plans, and --accounting paper makes none; leave one of them out", flag);
   }

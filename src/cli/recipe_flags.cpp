@@ -21,6 +21,9 @@ void take_optimizer(const Flags& flags, train::OptimizerRecipe& optimizer) {
   if (flags.learning_rate) optimizer.learning_rate = parse_number("--learning-rate", *flags.learning_rate, 0, 1e6);
   if (flags.momentum) optimizer.momentum = parse_number("--momentum", *flags.momentum, 0, 1);
   if (flags.weight_decay) optimizer.weight_decay = parse_number("--weight-decay", *flags.weight_decay, 0, 1e6);
+  if (const auto nesterov = parse_nesterov(flags)) optimizer.nesterov = *nesterov;
+  if (flags.drop_gradients) optimizer.drop_gradients = true;
+  if (const auto bits = parse_momentum_bits(flags)) optimizer.momentum_bits = *bits;
   if (flags.clip_norm) optimizer.clip_norm = parse_number("--clip-norm", *flags.clip_norm, 1e-30, 1e30);
 }
 
@@ -89,6 +92,7 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.nonzero) recipe.sparse.nonzero = parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1);
   if (flags.rounding) recipe.rounding = *flags.rounding;
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
+  if (const auto bits = parse_compress(flags)) recipe.compress = bits;
   if (flags.device) recipe.device = *flags.device;
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
   if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
@@ -128,6 +132,9 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--nonzero", &flags.nonzero},
       {"--rounding", &flags.rounding},
       {"--checkpoint", &flags.checkpoint},
+      {"--compress", &flags.compress},
+      {"--momentum-bits", &flags.momentum_bits},
+      {"--nesterov", &flags.nesterov},
       {"--epochs", &flags.epochs},
       {"--steps", &flags.steps},
       {"--seed", &flags.seed},
@@ -148,6 +155,8 @@ void refuse_flags_on_resume(const Flags& flags) {
   for (const auto& [name, value] : fixed) {
     if (*value) throw_user_error("a resumed run goes on as recipe.toml in its folder says; leave out {}", name);
   }
+  if (flags.drop_gradients)
+    throw UserError("a resumed run goes on as recipe.toml in its folder says; leave out --drop-gradients");
   if (!flags.frozen.empty()) throw UserError("a resumed run goes on as recipe.toml in its folder says; leave out --freeze");
 }
 

@@ -16,7 +16,9 @@
 #include "cli/progress.h"
 #include "cli/recipe_flags.h"
 #include "cli/stop_signal.h"
+#include "ops/ops.h"
 #include "report/json.h"
+#include "report/layers.h"
 #include "report/text.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
@@ -61,11 +63,9 @@ Costs costs_of(const Flags& flags, const Backend& backend) {
 
 // The plan that --plan names says all that these would.
 void refuse_flags_beside_plan(const Flags& flags) {
-  const std::pair<std::string_view, const std::optional<std::string>*> settled[] = {{"--microbatch", &flags.microbatch},
-                                                                                    {"--min-microbatch", &flags.min_microbatch},
-                                                                                    {"--checkpoint", &flags.checkpoint},
-                                                                                    {"--workspace-limit", &flags.workspace_limit},
-                                                                                    {"--allow", &flags.allow}};
+  const std::pair<std::string_view, const std::optional<std::string>*> settled[] = {
+      {"--microbatch", &flags.microbatch}, {"--min-microbatch", &flags.min_microbatch},   {"--checkpoint", &flags.checkpoint},
+      {"--compress", &flags.compress},     {"--workspace-limit", &flags.workspace_limit}, {"--allow", &flags.allow}};
   for (const auto& [name, value] : settled) {
     if (*value) throw_user_error("the plan in '{}' is run as it is; leave out {}", *flags.plan, name);
   }
@@ -79,6 +79,7 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
     Plan plan = open_plan(*flags.plan, recipe, data, backend);
     recipe.microbatch = plan.program.microbatch;
     recipe.checkpoint.reset();
+    recipe.compress.reset();
     return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
   }
   Fit found = fit_recipe(recipe, data, backend, costs);
@@ -169,6 +170,7 @@ std::string opening(const Run& run) {
                      plan.program.batch);
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
   if (run.recipe.statistics_group) out += fmt::format(", batch norm over groups of {}", *run.recipe.statistics_group);
+  if (const int bits = report::compress_bits(plan.program); bits > 0) out += fmt::format(", activations kept in {} bits", bits);
   out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe.budget_bytes));
   if (run.plain_peak_bytes && *run.plain_peak_bytes > plan.planned_peak_bytes) {

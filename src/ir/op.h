@@ -51,7 +51,10 @@ struct OpDef {
   bool is_loss = false;                            // backward starts here: the recipe needs no gradient of its output
   bool may_recompute = true;                       // false: running it twice would count something twice
   bool cheap_to_recompute = false;                 // no matrix product: a pass over memory
-  bool may_accumulate = false;                     // a kernel may add output 0 to a value given as one more, last, input
+  // Bit i: almost the value of input i is not good enough, because of a comparison (its sign, the largest of a window) or an
+  // exponential.
+  std::uint32_t exact_inputs = 0;
+  bool may_accumulate = false;  // a kernel may add output 0 to a value given as one more, last, input
 };
 
 inline constexpr std::string_view kAccumulate = "accumulate";  // attribute, 1: output 0 = last input + result

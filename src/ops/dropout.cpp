@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/random_draws.h"
 
 // dropout(x [N,...], scalars) {probability, key} -> x / (1 - probability) where the mask is set, else 0
 // The mask is drawn from a counter keyed by (seed, step, key, example, element) and never stored: backward is the same op on the
@@ -15,7 +16,8 @@ std::vector<Type> infer(const OpCall& call) {
   require_scalars(call.inputs[1]);
   const double probability = call.attributes.real("probability");
   if (!(probability >= 0 && probability < 1)) throw_user_error("probability {} is not in [0, 1)", probability);
-  call.attributes.integer("key");
+  const std::int64_t key = call.attributes.integer("key");
+  if (key < 0 || key > kMostDropoutKey) throw_user_error("the key {} is not in 0 to {}", key, kMostDropoutKey);
   return {call.inputs[0]};
 }
 

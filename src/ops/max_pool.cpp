@@ -76,7 +76,8 @@ constexpr std::array<GradientRecipe, 2> kRecipes{{{.name = "input", .keeps_input
 constinit const OpDef max_pool{
     .name = "max_pool", .infer = infer, .flops = flops, .gradients = kRecipes, .cheap_to_recompute = true};
 
-constinit const OpDef max_pool_grad{.name = "max_pool_grad", .infer = infer_grad, .flops = flops_grad, .may_accumulate = true};
+constinit const OpDef max_pool_grad{
+    .name = "max_pool_grad", .infer = infer_grad, .flops = flops_grad, .exact_inputs = 0b10, .may_accumulate = true};
 
 constinit const OpDef max_pool_argmax{
     .name = "max_pool_argmax", .infer = infer_argmax, .flops = flops, .cheap_to_recompute = true};

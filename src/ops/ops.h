@@ -47,6 +47,9 @@ extern const OpDef linear;
 extern const OpDef linear_grad_input;
 extern const OpDef linear_grad_weight;
 
+extern const OpDef pack;
+extern const OpDef unpack;
+
 extern const OpDef sum_to_channels;
 extern const OpDef dropout;
 extern const OpDef reshape;
@@ -57,6 +60,9 @@ extern const OpDef softmax_cross_entropy_grad;
 
 extern const OpDef image_input;
 extern const OpDef sgd;
+extern const OpDef sgd_quantised;
+extern const OpDef momentum_decay;
+extern const OpDef momentum_step;
 extern const OpDef sum_of_squares;
 extern const OpDef clip_factor;
 extern const OpDef finite_factor;

@@ -13,14 +13,22 @@
 
 namespace snug::ops {
 
-// Purposes 0, 1, ... are the keys of dropout nodes, so those stay below these. From kRoundingPurpose on there is one for each
-// parameter whose update is rounded by chance.
+// Ranges of purposes, which share no number: keys of dropout nodes, of nodes that pack, of parameters whose update is rounded by
+// chance, then one each for the rest.
+inline constexpr std::uint64_t kDropoutPurpose = 0;
+inline constexpr std::int64_t kMostDropoutKey = 0x3FFFFF;
+inline constexpr std::uint64_t kPackPurpose = 0x400000;
+inline constexpr std::int64_t kMostPackKey = 0x3FFFFF;
 inline constexpr std::uint64_t kRoundingPurpose = 0x800000;
 inline constexpr std::int64_t kMostRoundingKey = 0x7FFFFB;
 inline constexpr std::uint64_t kRewirePurpose = 0xFFFFFC;
 inline constexpr std::uint64_t kPatternPurpose = 0xFFFFFD;
 inline constexpr std::uint64_t kInitPurpose = 0xFFFFFE;
 inline constexpr std::uint64_t kImagePurpose = 0xFFFFFF;
+static_assert(kDropoutPurpose + std::uint64_t{kMostDropoutKey} < kPackPurpose);
+static_assert(kPackPurpose + std::uint64_t{kMostPackKey} < kRoundingPurpose);
+static_assert(kRoundingPurpose + std::uint64_t{kMostRoundingKey} < kRewirePurpose);
+static_assert(kImagePurpose < std::uint64_t{1} << 24U, "a purpose has 24 bits above the 40 of a step");
 
 SNUG_HOST_DEVICE constexpr std::uint64_t counter_high(std::uint64_t purpose, std::uint64_t below_40_bits) {
   return below_40_bits | (purpose << 40U);
@@ -30,7 +38,7 @@ SNUG_HOST_DEVICE constexpr std::uint64_t counter_high(std::uint64_t purpose, std
 // block serves the four elements from 4 * block on; element e takes word e % 4 of block e / 4.
 SNUG_HOST_DEVICE constexpr PhiloxBlock dropout_block(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
                                                      std::uint64_t block) {
-  return philox(seed, block, counter_high(key, step));
+  return philox(seed, block, counter_high(kDropoutPurpose + key, step));
 }
 SNUG_HOST_DEVICE constexpr std::uint32_t dropout_word(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
                                                       std::uint64_t element) {

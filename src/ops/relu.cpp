@@ -50,6 +50,7 @@ constinit const OpDef relu_grad{.name = "relu_grad",
                                 .infer = infer_same_as_both,
                                 .flops = flops_per_output_element<1>,
                                 .in_place = kBothInPlace,
+                                .exact_inputs = 0b10,
                                 .may_accumulate = true};
 
 constinit const OpDef relu_grad_bits{.name = "relu_grad_bits",

@@ -17,11 +17,22 @@ namespace snug::ops {
 
 bool sgd_has_momentum(const Attributes& attributes) { return attributes.real("momentum") > 0; }
 
+std::size_t optimizer_states(const OpDef& op, const Attributes& attributes) {
+  if (&op == &sgd_quantised) return 2;
+  return sgd_has_momentum(attributes) ? 1 : 0;
+}
+
 std::size_t sgd_norm_input(const Attributes& attributes) { return sgd_has_momentum(attributes) ? 4 : 3; }
 
 bool sgd_clips(const Attributes& attributes, std::size_t inputs) { return inputs > sgd_norm_input(attributes); }
 
 bool sgd_rounds_by_chance(const Attributes& attributes) { return attributes.integer_or("stochastic", 0) != 0; }
+
+void require_rounding_key(const Attributes& attributes) {
+  if (!sgd_rounds_by_chance(attributes)) return;
+  const std::int64_t key = attributes.integer("key");
+  if (key < 0 || key > kMostRoundingKey) throw_user_error("the key {} is not in 0 to {}", key, kMostRoundingKey);
+}
 
 namespace {
 
@@ -31,10 +42,7 @@ std::vector<Type> infer(const OpCall& call) {
   if (!(call.attributes.real("weight_decay") >= 0))
     throw_user_error("weight decay {} is negative", call.attributes.real("weight_decay"));
   if (call.attributes.integer("nesterov") != 0 && momentum == 0) throw_user_error("Nesterov needs a momentum above 0");
-  if (sgd_rounds_by_chance(call.attributes)) {
-    const std::int64_t key = call.attributes.integer("key");
-    if (key < 0 || key > kMostRoundingKey) throw_user_error("the key {} is not in 0 to {}", key, kMostRoundingKey);
-  }
+  require_rounding_key(call.attributes);
   const std::size_t norm = sgd_norm_input(call.attributes);
   require_inputs(call, norm, norm + 1);
   require_shape(call.inputs[1], call.inputs[0].shape, "the gradient");

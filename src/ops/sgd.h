@@ -1,9 +1,10 @@
 // Which operands an sgd node has: what its kernels have to know besides its constants.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
-#include "ir/attributes.h"
+#include "ir/op.h"
 
 namespace snug::ops {
 
@@ -12,7 +13,14 @@ bool sgd_has_momentum(const Attributes& attributes);
 bool sgd_clips(const Attributes& attributes, std::size_t inputs);
 // Whether numbers of 16 bits are rounded by chance; then there is a key too.
 bool sgd_rounds_by_chance(const Attributes& attributes);
+// UserError about a key that is none, where there is one.
+void require_rounding_key(const Attributes& attributes);
 // Where that input stands when it is there.
 std::size_t sgd_norm_input(const Attributes& attributes);
+
+// An update's states beside the weight: its inputs from number 3 on, its outputs from number 2 on. What follows is the norm.
+std::size_t optimizer_states(const OpDef& op, const Attributes& attributes);
+// The codes and the scales of a weight's momentum in 8 bits.
+std::array<Type, 2> quantised_momentum_types(const Type& weight);
 
 }  // namespace snug::ops

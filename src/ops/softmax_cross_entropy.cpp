@@ -48,7 +48,10 @@ constinit const OpDef softmax_cross_entropy{.name = "softmax_cross_entropy",
                                             .is_loss = true,
                                             .cheap_to_recompute = true};
 
-constinit const OpDef softmax_cross_entropy_grad{
-    .name = "softmax_cross_entropy_grad", .infer = infer_grad, .flops = flops_per_input_element<5>, .in_place = kFirstInPlace};
+constinit const OpDef softmax_cross_entropy_grad{.name = "softmax_cross_entropy_grad",
+                                                 .infer = infer_grad,
+                                                 .flops = flops_per_input_element<5>,
+                                                 .in_place = kFirstInPlace,
+                                                 .exact_inputs = 0b1};
 
 }  // namespace snug::ops

@@ -8,16 +8,11 @@
 #include "ir/builder.h"
 #include "ops/ops.h"
 #include "ops/sgd.h"
+#include "passes/remove_states.h"
 
 namespace snug {
 
 namespace {
-
-Section* find_section(Program& program, SectionKind kind) {
-  const auto found = std::find_if(program.sections.begin(), program.sections.end(),
-                                  [&](const Section& section) { return section.kind == kind; });
-  return found == program.sections.end() ? nullptr : &*found;
-}
 
 StateId state_of(const Section& section, ValueId id) { return section.value(id).state; }
 
@@ -29,7 +24,7 @@ class UpdateFuser {
     take_sums_apart();
     place_updates();
     update_.nodes.clear();
-    remove_accumulators();
+    remove_states(program_, accumulators_);
   }
 
  private:
@@ -118,51 +113,17 @@ class UpdateFuser {
     const StateId weight = state_of(update_, node.inputs[0]);
     std::vector<ValueId> inputs{builder.read(weight), gradient, builder.read(state_of(update_, node.inputs[2]))};
     std::vector<StateId> writes{weight, StateId::none()};
-    if (ops::sgd_has_momentum(node.attributes)) {
-      writes.push_back(state_of(update_, node.inputs[3]));
+    for (std::size_t i = 0; i < ops::optimizer_states(*node.op, node.attributes); ++i) {
+      writes.push_back(state_of(update_, node.inputs[3 + i]));
       inputs.push_back(builder.read(writes.back()));
     }
     inputs.push_back(guard);
-    builder.emit(ops::sgd, std::move(inputs), node.attributes,
+    builder.emit(*node.op, std::move(inputs), node.attributes,
                  {.name = program_.state(weight).name,
                   .layer = node.layer,
                   .role = Role::gradient,
                   .phase = Phase::update,
                   .writes = std::move(writes)});
-  }
-
-  // From the list of states, from `init`, and from every section's values.
-  void remove_accumulators() {
-    std::vector<StateId> renumbered;
-    std::vector<State> kept;
-    for (std::size_t i = 0; i < program_.states.size(); ++i) {
-      const bool stays = !accumulators_.contains(StateId(i));
-      renumbered.push_back(stays ? StateId(kept.size()) : StateId::none());
-      if (stays) kept.push_back(std::move(program_.states[i]));
-    }
-    for (Section& section : program_.sections) {
-      std::erase_if(section.nodes,
-                    [&](const Node& node) { return accumulators_.contains(state_of(section, node.outputs.front())); });
-      remove_values(section, renumbered);
-    }
-    program_.states = std::move(kept);
-  }
-
-  void remove_values(Section& section, const std::vector<StateId>& renumbered) const {
-    std::vector<ValueId> moved(section.values.size(), ValueId::none());
-    std::vector<Value> kept;
-    for (std::size_t i = 0; i < section.values.size(); ++i) {
-      Value& value = section.values[i];
-      if (accumulators_.contains(value.state)) continue;
-      if (value.is_state()) value.state = renumbered[value.state.index()];
-      moved[i] = ValueId(kept.size());
-      kept.push_back(std::move(value));
-    }
-    section.values = std::move(kept);
-    for (Node& node : section.nodes) {
-      for (ValueId& id : node.inputs) id = moved[id.index()];
-      for (ValueId& id : node.outputs) id = moved[id.index()];
-    }
   }
 
   Program& program_;
@@ -179,13 +140,17 @@ std::string objection_to(const Program& program) {
                        (program.batch + program.microbatch - 1) / program.microbatch, program.batch);
   }
   const Section* update = program.find_section(SectionKind::update);
+  const auto steps = [](const Node& node) { return node.op == &ops::momentum_step; };
+  if (update != nullptr && std::any_of(update->nodes.begin(), update->nodes.end(), steps))
+    return "drop_gradients has taken the gradients' accumulators away already; leave out one of the two";
   if (update != nullptr && std::any_of(update->nodes.begin(), update->nodes.end(), [](const Node& node) {
         return node.op == &ops::clip_factor && node.attributes.integer_or("finds_overflow", 0) != 0;
       })) {
     return "dynamic loss scaling looks at all gradients before it; use fp32 or bf16, or leave out the pass";
   }
   const bool plain = update == nullptr || std::all_of(update->nodes.begin(), update->nodes.end(), [](const Node& node) {
-                       return node.op == &ops::sgd && !ops::sgd_clips(node.attributes, node.inputs.size());
+                       return (node.op == &ops::sgd || node.op == &ops::sgd_quantised) &&
+                              node.inputs.size() == 3 + ops::optimizer_states(*node.op, node.attributes);
                      });
   if (!plain) return "clipping needs the norm of all gradients before it; leave out one of the two";
   return {};

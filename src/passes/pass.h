@@ -29,6 +29,7 @@ struct PassContext {
   const Backend& backend;
   CheckpointStrategy checkpoint = {};
   const CostTable& costs = kFixedCosts;
+  int compress_bits = 4;                      // an element, for compress_activations
   OptimalAnswers* optimal_answers = nullptr;  // of a search, which runs the passes many times
 };
 

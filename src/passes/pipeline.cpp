@@ -6,6 +6,8 @@
 #include "ir/verify.h"
 #include "passes/accumulate_in_place.h"
 #include "passes/checkpoint.h"
+#include "passes/compress_activations.h"
+#include "passes/drop_gradients.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/fuse_update.h"
 #include "passes/pass.h"
@@ -22,6 +24,10 @@ std::vector<Pass> pipeline() {
       // What the strategy does not keep is made again for backward. Before kernels are chosen: a clone is the same node, and is
       // given the same.
       {.name = "checkpoint", .run = checkpoint},
+      // What still waits for backward does so in few bits. Behind the clones, which then read what comes back from them.
+      {.name = "compress_activations", .exactness = Exactness::compressed, .on_request = true, .run = compress_activations},
+      // Gradients are added to the momentum at once, and need no accumulators.
+      {.name = "drop_gradients", .exactness = Exactness::reassociated, .on_request = true, .run = drop_gradients},
       // Updates move into backward, behind the clones that read old weights: what was an accumulator is a value, or a sum of few.
       {.name = "fuse_update", .on_request = true, .run = fuse_update},
       // Sums of gradients move into the kernels that make the summands, where these can.

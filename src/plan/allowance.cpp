@@ -13,7 +13,8 @@ namespace snug {
 namespace {
 
 constexpr std::array<std::string_view, 6> kRungs{"exact", "reassociated", "microbatch", "precision", "compressed", "sparse"};
-constexpr std::array<std::string_view, 4> kReached{"exact", "reassociated", "microbatch", "precision"};
+// Those on which a method stands that the solver may choose by itself.
+constexpr std::array<std::string_view, 5> kReached{"exact", "reassociated", "microbatch", "precision", "compressed"};
 
 std::optional<Exactness> find_rung(std::string_view word) {
   const auto* const found = std::find(kRungs.begin(), kRungs.end(), word);
@@ -30,7 +31,7 @@ std::optional<std::string> objection_to_allowance(std::span<const std::string> r
   for (const std::string& word : rungs) {
     const std::optional<Exactness> rung = find_rung(word);
     if (!rung) return fmt::format("is '{}'; it can be {}", word.substr(0, 100), fmt::join(kReached, ", "));
-    if (*rung > Exactness::precision) {
+    if (std::find(kReached.begin(), kReached.end(), word) == kReached.end()) {
       return fmt::format("'{}' is not available yet: no plan goes that far by itself; use {}", word, fmt::join(kReached, ", "));
     }
   }

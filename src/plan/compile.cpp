@@ -40,9 +40,14 @@ Program rewrite(Program program, const Backend& unlimited, const CompileOptions&
   if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
   // Deep networks ask about the same few dozen nodes over and over.
   if (backend.answers == nullptr) backend.answers = std::make_shared<KernelAnswers>();
-  const PassContext context{
+  PassContext context{
       .backend = backend, .checkpoint = options.checkpoint, .costs = options.costs, .optimal_answers = options.optimal_answers};
-  return run_passes(std::move(program), pipeline(), context, options.passes, timings);
+  PassOptions passes = options.passes;
+  if (options.compress_bits > 0) {
+    context.compress_bits = options.compress_bits;
+    passes.enabled.emplace_back("compress_activations");
+  }
+  return run_passes(std::move(program), pipeline(), context, passes, timings);
 }
 
 namespace {

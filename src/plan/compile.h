@@ -16,6 +16,7 @@ struct CompileOptions {
   SgdOptions sgd = {};
   SparseOptions sparse = {};           // which weights are stored by their nonzeros
   CheckpointStrategy checkpoint = {};  // what backward recomputes instead of keeping
+  int compress_bits = 0;               // of an element that waits for backward: 8, 4 or 2; 0: it waits as it is
   CostTable costs = {};                // by which passes choose what to run twice
   PassOptions passes = {};
   Bytes red_zone = Bytes(0);

@@ -7,11 +7,13 @@ namespace snug {
 std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& point, const Backend& backend) {
   FitRequest quiet = request;
   quiet.options.passes.dump = {};
+  quiet.options.compress_bits = 0;  // it is one of the methods, also where it was given
   std::vector<MethodStep> steps;
   FrontierPoint so_far{.planned_peak_bytes = {}, .microbatch = request.options.batch, .checkpoint = {}, .workspace_limit = {}};
   const auto add = [&](std::string method) {
     if (so_far.workspace_limit == point.workspace_limit && so_far.checkpoint == point.checkpoint &&
-        so_far.microbatch == point.microbatch && so_far.fuses_update == point.fuses_update && so_far.narrowed == point.narrowed) {
+        so_far.microbatch == point.microbatch && so_far.compress_bits == point.compress_bits &&
+        so_far.fuses_update == point.fuses_update && so_far.narrowed == point.narrowed) {
       steps.push_back({.method = std::move(method), .planned_peak_bytes = point.planned_peak_bytes, .seconds = point.seconds});
       return;
     }
@@ -32,6 +34,10 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
   if (point.checkpoint != so_far.checkpoint) {
     so_far.checkpoint = point.checkpoint;
     add(fmt::format("checkpoint {}", to_string(point.checkpoint)));
+  }
+  if (point.compress_bits != so_far.compress_bits) {
+    so_far.compress_bits = point.compress_bits;
+    add(fmt::format("activations kept in {} bits", point.compress_bits));
   }
   if (point.fuses_update) {
     so_far.fuses_update = true;

@@ -43,15 +43,16 @@ PlacedPoint plain_plan(const FitRequest& request, const Backend& backend) {
   return {.point = point, .plan = std::move(plan)};
 }
 
-// What the whole batch takes without recomputation, all weights dense.
+// What the whole batch takes without recomputation, all weights dense and everything kept as it is.
 std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optional<PlacedPoint>& known, const Backend& backend) {
   const std::int64_t batch = request.options.batch;
   if (request.microbatch.value_or(batch) != batch) return std::nullopt;
-  const bool dense = request.options.sparse.nonzero == 1;
-  if (dense && known && known->point.checkpoint == CheckpointStrategy{}) return known->plan.planned_peak_bytes;
+  const bool as_it_is = request.options.sparse.nonzero == 1 && request.options.compress_bits == 0;
+  if (as_it_is && known && known->point.checkpoint == CheckpointStrategy{}) return known->plan.planned_peak_bytes;
   FitRequest plain = quiet(request);
   plain.options.sparse = {};
   plain.checkpoint.reset();
+  plain.options.compress_bits = 0;
   return plain_plan(plain, backend).plan.planned_peak_bytes;
 }
 
@@ -82,6 +83,15 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
       }
     }
   }
+  if (smallest.compress_bits == 0 && !request.allowed.has(Exactness::compressed) && can_compress(backend)) {
+    FrontierPoint packed = smallest;
+    packed.compress_bits = kSolverCompressBits;
+    const Bytes bytes = compile_point(quiet(request), packed, backend).planned_peak_bytes;
+    if (bytes < smallest.planned_peak_bytes) {
+      ways.push_back(fmt::format("add {} to --allow, so that activations can wait in few bits (about {})",
+                                 name_of(Exactness::compressed), format_bytes(bytes)));
+    }
+  }
   if (batch > 1 && smallest.microbatch == batch) ways.emplace_back("use a smaller --batch");
   if (ways.empty()) ways.emplace_back("use a smaller model");
   return ways;
@@ -100,10 +110,11 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
   }
   throw DoesNotFit(
       fmt::format(
-          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}, where the "
+          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}{}, where the "
           "largest values alive are {}; give that much, or {}",
           plan.program.name, request.options.batch, request.budget->count(), takes, bytes.count(), format_bytes(bytes),
           smallest.point.microbatch, to_string(smallest.point.checkpoint),
+          smallest.point.compress_bits > 0 ? fmt::format(", activations in {} bits", smallest.point.compress_bits) : "",
           smallest.point.fuses_update ? " and weights updated in backward" : "", largest_values(plan),
           fmt::join(ways_out(request, smallest.point, backend), ", or ")),
       bytes.count());

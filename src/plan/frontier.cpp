@@ -21,9 +21,9 @@ using Kind = CheckpointStrategy::Kind;
 
 constexpr std::string_view kFuseUpdate = "fuse_update";
 
-bool asks_for_fused_update(const CompileOptions& options) {
+bool asks_for(const CompileOptions& options, std::string_view pass) {
   const std::vector<std::string>& enabled = options.passes.enabled;
-  return std::find(enabled.begin(), enabled.end(), kFuseUpdate) != enabled.end();
+  return std::find(enabled.begin(), enabled.end(), pass) != enabled.end();
 }
 
 // Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
@@ -47,8 +47,9 @@ bool has_batch_norm(const Graph& graph) {
 
 void apply(const FrontierPoint& point, CompileOptions& options) {
   options.checkpoint = point.checkpoint;
+  options.compress_bits = point.compress_bits;
   if (point.workspace_limit) options.workspace_limit = point.workspace_limit;
-  if (point.fuses_update && !asks_for_fused_update(options)) options.passes.enabled.emplace_back(kFuseUpdate);
+  if (point.fuses_update && !asks_for(options, kFuseUpdate)) options.passes.enabled.emplace_back(kFuseUpdate);
 }
 
 // What a program without placement says about a candidate.
@@ -93,6 +94,7 @@ class Search {
       consider_all(points);
       for (const Kind filler : fillers) try_limits(size, filler, limits, fuses);
     }
+    if (may_compress()) try_compression(tries_many);
     if (tries_many && may_fuse_update()) try_fused_update();
     if (!request_.options.workspace_limit && request_.allowed.has(Exactness::reassociated)) try_less_workspace(tries_many);
     sort_by_time(candidates_);
@@ -219,8 +221,13 @@ class Search {
     consider_all(between);
   }
 
-  static FrontierPoint point_of(std::int64_t size, const CheckpointStrategy& strategy, bool fuses) {
-    return {.planned_peak_bytes = {}, .microbatch = size, .checkpoint = strategy, .workspace_limit = {}, .fuses_update = fuses};
+  FrontierPoint point_of(std::int64_t size, const CheckpointStrategy& strategy, bool fuses) const {
+    return {.planned_peak_bytes = {},
+            .microbatch = size,
+            .checkpoint = strategy,
+            .workspace_limit = {},
+            .compress_bits = request_.options.compress_bits,
+            .fuses_update = fuses};
   }
 
   const Program& lowered(std::int64_t microbatch) {
@@ -308,12 +315,29 @@ class Search {
     return seconds;
   }
 
+  // By itself only in 4 bits: fewer cost accuracy, and more would never be on the frontier.
+  bool may_compress() const {
+    return request_.options.compress_bits == 0 && request_.allowed.has(Exactness::compressed) && can_compress(backend_);
+  }
+
+  void try_compression(bool tries_many) {
+    std::vector<Candidate> front = on_frontier();
+    if (!tries_many) front.erase(front.begin(), front.end() - 1);
+    std::vector<FrontierPoint> points;
+    for (const Candidate& candidate : front) {
+      points.push_back(candidate.point);
+      points.back().compress_bits = kSolverCompressBits;
+    }
+    consider_all(points);
+  }
+
   // Only where a step is one microbatch is a gradient whole within backward, and only where no gradient has to wait
   // for the others is that enough.
   bool may_fuse_update() const {
     const std::int64_t batch = request_.options.batch;
     return request_.microbatch.value_or(batch) == batch && request_.options.sgd.clip_norm == 0 &&
-           !request_.options.sgd.finds_overflow && !asks_for_fused_update(request_.options);
+           !request_.options.sgd.finds_overflow && !asks_for(request_.options, kFuseUpdate) &&
+           !asks_for(request_.options, "drop_gradients");
   }
 
   void try_fused_update() {
@@ -460,7 +484,8 @@ FrontierPoint plain_point(const FitRequest& request) {
   return {.planned_peak_bytes = {},
           .microbatch = request.microbatch.value_or(request.options.batch),
           .checkpoint = request.checkpoint.value_or(CheckpointStrategy{}),
-          .workspace_limit = {}};
+          .workspace_limit = {},
+          .compress_bits = request.options.compress_bits};
 }
 
 Frontier find_frontier(const FitRequest& request, const Backend& backend) {
@@ -489,6 +514,11 @@ Plan compile_point(const FitRequest& request, const FrontierPoint& point, const 
   CompileOptions options = request.options;
   apply(point, options);
   return compile(request.model(point.microbatch), backend, options);
+}
+
+bool can_compress(const Backend& backend) {
+  return std::any_of(backend.kernels.begin(), backend.kernels.end(),
+                     [](const KernelDef* kernel) { return kernel->op == ops::pack.name; });
 }
 
 bool leaves_limit_open(const CheckpointStrategy& strategy) {

@@ -34,6 +34,11 @@ struct FitRequest {
   std::optional<Narrower> narrower = {};
 };
 
+// What a search keeps activations in where it may (rung `compressed`); other widths are obeyed when they are given.
+inline constexpr int kSolverCompressBits = 4;
+// Whether the backend has kernels that pack.
+bool can_compress(const Backend& backend);
+
 // UserError about a batch, microbatch or statistics group that is not possible.
 void check_request(const FitRequest& request);
 
@@ -44,6 +49,7 @@ struct FrontierPoint {
   std::int64_t microbatch = 0;
   CheckpointStrategy checkpoint = {};
   std::optional<Bytes> workspace_limit = {};
+  int compress_bits = 0;      // an element that waits for backward (passes/compress_activations.h); 0: it waits as it is
   bool fuses_update = false;  // gradients die in backward (passes/fuse_update.h)
   bool narrowed = false;      // of FitRequest::narrower
 };

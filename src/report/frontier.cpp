@@ -47,6 +47,7 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
     const bool is_chosen = point.planned_peak_bytes == chosen.planned_peak_bytes;
     std::string how = to_string(point.checkpoint);
     if (point.narrowed) how += ", 16 bits";
+    if (point.compress_bits > 0) how += fmt::format(", activations in {} bits", point.compress_bits);
     if (point.fuses_update) how += ", updated in backward";
     if (point.workspace_limit) how += fmt::format(", workspace {}", format_bytes(*point.workspace_limit));
     put(out, "{} {:>10}{:>12}{:>9}{:>12}  {}\n", is_chosen ? ">" : " ", format_bytes(point.planned_peak_bytes),
@@ -62,6 +63,7 @@ Json points_json(std::span<const FrontierPoint> points) {
                       {"seconds", point.seconds},
                       {"microbatch", point.microbatch},
                       {"checkpoint", to_string(point.checkpoint)},
+                      {"compress_bits", point.compress_bits > 0 ? Json(point.compress_bits) : Json(nullptr)},
                       {"fused_update", point.fuses_update},
                       {"16_bits", point.narrowed},
                       {"workspace_limit_bytes", point.workspace_limit ? Json(point.workspace_limit->count()) : Json(nullptr)}});

@@ -93,6 +93,8 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["precision"] = settings.precision;
   result["nonzero"] = settings.nonzero;
   result["checkpoint"] = settings.checkpoint;
+  const int bits = compress_bits(plan.program);
+  result["compress_bits"] = bits > 0 ? Json(bits) : Json(nullptr);
   result["statistics_group"] = settings.statistics_group > 0 ? Json(settings.statistics_group) : Json(nullptr);
   result["threads"] = settings.threads;
   result["budget_bytes"] = settings.budget ? Json(settings.budget->count()) : Json(nullptr);

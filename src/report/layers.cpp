@@ -6,6 +6,7 @@
 #include "analysis/cost.h"
 #include "base/error.h"
 #include "ir/op.h"
+#include "ops/ops.h"
 
 namespace snug::report {
 
@@ -114,6 +115,15 @@ std::vector<LayerUse> layers_at_peak(const Plan& plan, const PeakMoment& peak) {
     }
   }
   return layers.take();
+}
+
+int compress_bits(const Program& program) {
+  const Section* micro = program.find_section(SectionKind::micro);
+  if (micro == nullptr) return 0;
+  for (const Node& node : micro->nodes) {
+    if (node.op == &ops::pack) return static_cast<int>(node.attributes.integer("bits"));
+  }
+  return 0;
 }
 
 ParameterCount count_parameters(const Program& program) {

@@ -64,6 +64,7 @@ std::string describe(const Plan& plan, const Settings& settings) {
   put(text, "\n{}, ", settings.precision);
   if (settings.nonzero < 1) put(text, "{:g}% of the convolutions' weights, ", 100 * settings.nonzero);
   put(text, "{}", settings.checkpoint == "none" ? "no checkpointing" : "checkpointing " + settings.checkpoint);
+  if (const int bits = compress_bits(program); bits > 0) put(text, ", activations kept in {} bits", bits);
   put(text, ", {} kernels, {} thread{}\n", settings.backend, settings.threads, settings.threads == 1 ? "" : "s");
   return text;
 }

@@ -164,21 +164,29 @@ Plan read_plan_file(const std::filesystem::path& path) {
 namespace {
 
 // What two programs of one model have in common however their memory is planned, one line each: every state but copies that
-// kernels keep, the forward pass, and the updates, wherever they run.
+// kernels keep and gradients, the forward pass but for other forms of its values, and the updates, wherever they run.
 std::vector<std::string> essence_of(const Program& program) {
   std::vector<std::string> lines;
   for (const State& state : program.states) {
-    if (state.role == Role::workspace) continue;
+    if (state.role == Role::workspace || state.role == Role::gradient) continue;
     lines.push_back(
         fmt::format("{} {} '{}'{}", name_of(state.role), to_string(state.type), state.name, state.trainable ? " trained" : ""));
   }
   for (const Section& section : program.sections) {
     if (section.kind != SectionKind::micro && section.kind != SectionKind::update) continue;
     for (const Node& node : section.nodes) {
-      if (node.phase != Phase::forward && node.phase != Phase::update) continue;
+      const bool decays = node.op == &ops::momentum_decay;  // with momentum_step, what else is one sgd
+      if (node.phase != Phase::forward && node.phase != Phase::update && !decays) continue;
       if (node.op == &ops::image_input) continue;  // the run's own, see adopt()
-      std::string line = fmt::format("{} of '{}'", node.op->name, node.layer);
-      for (const auto& [name, value] : node.attributes.entries()) {
+      if (node.op == &ops::pack || node.op == &ops::sign_bits || node.op == &ops::momentum_step ||
+          node.op == &ops::finite_factor) {
+        continue;
+      }
+      Attributes attributes = node.attributes;
+      if (decays) attributes.set("nesterov", std::int64_t{0});
+      std::string line = fmt::format("{} of '{}'", decays ? ops::sgd.name : node.op->name,
+                                     decays ? section.value(node.inputs[1]).name : node.layer);
+      for (const auto& [name, value] : attributes.entries()) {
         line += fmt::format(" {}=", name);
         std::visit([&](const auto& constant) { line += fmt::format("{}", constant); }, value);
       }

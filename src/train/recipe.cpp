@@ -68,6 +68,10 @@ void check_optimizer(const OptimizerRecipe& optimizer, Checker& check) {
   check.number("optimizer.weight_decay", optimizer.weight_decay, 0, 1e6);
   check.require(!optimizer.nesterov || optimizer.momentum > 0, "optimizer.nesterov",
                 "needs a momentum above 0; set one or say nesterov = false");
+  check.require(optimizer.momentum_bits == 32 || optimizer.momentum_bits == 8, "optimizer.momentum_bits",
+                fmt::format("takes 8 or 32, not {}", optimizer.momentum_bits));
+  check.require(optimizer.momentum_bits == 32 || optimizer.momentum > 0, "optimizer.momentum_bits",
+                "needs a momentum above 0; set one or leave it out");
   if (optimizer.clip_norm) {
     check.require(*optimizer.clip_norm > 0 && std::isfinite(*optimizer.clip_norm), "optimizer.clip_norm",
                   fmt::format("takes a number above 0, not {}", *optimizer.clip_norm));
@@ -137,6 +141,10 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
   check.require(!recipe.loss_scale_growth || recipe.precision == "fp16", "loss_scale_growth",
                 "goes only with precision = \"fp16\"");
   if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
+  if (recipe.compress) {
+    check.require(*recipe.compress == 8 || *recipe.compress == 4 || *recipe.compress == 2, "compress",
+                  fmt::format("takes 8, 4 or 2 bits, not {}", *recipe.compress));
+  }
   if (recipe.budget_bytes) check.require(*recipe.budget_bytes > Bytes(0), "budget", "must be more than 0 bytes");
   if (const auto objection = objection_to_allowance(recipe.allow)) check.require(false, "allow", *objection);
   check.choice("device", recipe.device, kDevices);
@@ -197,6 +205,7 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   root.text("rounding", recipe.rounding);
   root.count("loss_scale_growth", recipe.loss_scale_growth);
   root.text("checkpoint", recipe.checkpoint);
+  root.count("compress", recipe.compress);
   root.bytes("budget", recipe.budget_bytes);
   root.bytes("workspace_limit", recipe.workspace_limit);
   root.texts("allow", recipe.allow);
@@ -217,6 +226,8 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   optimizer.flag("nesterov", recipe.optimizer.nesterov);
   optimizer.number("weight_decay", recipe.optimizer.weight_decay);
   optimizer.number("clip_norm", recipe.optimizer.clip_norm);
+  optimizer.count("momentum_bits", recipe.optimizer.momentum_bits);
+  optimizer.flag("drop_gradients", recipe.optimizer.drop_gradients);
 
   RecipeTable schedule = root.table("schedule");
   std::string kind(kSchedules[0]);
@@ -275,6 +286,7 @@ std::string print_recipe(const Recipe& recipe) {
   optional_text("rounding", recipe.rounding);
   optional_number("loss_scale_growth", recipe.loss_scale_growth);
   optional_text("checkpoint", recipe.checkpoint);
+  optional_number("compress", recipe.compress);
   if (recipe.budget_bytes) line("budget", toml_bytes(*recipe.budget_bytes));
   if (recipe.workspace_limit) line("workspace_limit", toml_bytes(*recipe.workspace_limit));
   line("allow", toml_texts(recipe.allow));
@@ -295,6 +307,8 @@ std::string print_recipe(const Recipe& recipe) {
   line("nesterov", recipe.optimizer.nesterov ? "true" : "false");
   number("weight_decay", recipe.optimizer.weight_decay);
   optional_number("clip_norm", recipe.optimizer.clip_norm);
+  if (recipe.optimizer.drop_gradients) line("drop_gradients", "true");
+  if (recipe.optimizer.momentum_bits != 32) number("momentum_bits", recipe.optimizer.momentum_bits);
 
   text += "\n[schedule]\n";
   line("kind", toml_text(std::string(kSchedules[static_cast<std::size_t>(recipe.schedule.kind)])));

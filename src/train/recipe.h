@@ -32,6 +32,8 @@ struct OptimizerRecipe {
   bool nesterov = true;
   double weight_decay = 5e-4;
   std::optional<double> clip_norm;
+  std::int64_t momentum_bits = 32;  // 8: in codes of 8 bits
+  bool drop_gradients = false;      // gradients are added to the momentum at once
 
   friend bool operator==(const OptimizerRecipe&, const OptimizerRecipe&) = default;
 };
@@ -74,6 +76,7 @@ struct Recipe {
   std::optional<std::string> rounding;            // of updates of 16 bits, nearest or stochastic; nothing: as suits the precision
   std::optional<std::int64_t> loss_scale_growth;  // steps without overflow after which fp16's loss scale doubles; nothing: 2000
   std::optional<std::string> checkpoint;          // nothing: the planner's choice
+  std::optional<std::int64_t> compress;           // bits of an element that waits for backward; nothing: the planner's choice
   std::optional<Bytes> budget_bytes;              // written budget = "24MB"
   std::optional<Bytes> workspace_limit;           // of one kernel; nothing: the planner's choice
   std::vector<std::string> allow = {"exact", "reassociated", "microbatch"};

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "ops/ops.h"
 #include "train/elements.h"
 
 namespace snug::train {
@@ -27,6 +28,14 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed)
 void Session::set_loss_scale(double loss_scale) {
   if (!(loss_scale > 0 && std::isfinite(loss_scale)))
     throw_user_error("a loss scale of {} is not possible; use a number above 0", loss_scale);
+  const Section* update = plan_->program.find_section(SectionKind::update);
+  const auto steps = [](const Node& node) { return node.op == &ops::momentum_step; };
+  if (loss_scale != 1 && update != nullptr && std::any_of(update->nodes.begin(), update->nodes.end(), steps)) {
+    throw_user_error(
+        "a loss scale of {} does not go with drop_gradients: what was added to the momentum under one scale cannot be taken for "
+        "another; leave out one of the two",
+        loss_scale);
+  }
   loss_scale_.scale = loss_scale;
 }
 

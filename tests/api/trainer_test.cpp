@@ -172,7 +172,7 @@ TEST(Trainer, ABudgetWithExactMethodsAloneGivesTheBitsOfPlainTraining) {
   }
   EXPECT_EQ(less.parameter("conv1.weight"), plain.parameter("conv1.weight"));
   EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 4, .allow = "magic"}); }),
-            "allow is 'magic'; it can be exact, reassociated, microbatch, precision");
+            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed");
 }
 
 TEST(Trainer, ClipsGradients) {

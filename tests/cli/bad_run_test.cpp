@@ -143,10 +143,11 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --checkpoint root",
             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
             "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
-        Bad{"train small-cnn --allow magic", "allow is 'magic'; it can be exact, reassociated, microbatch, precision"},
+        Bad{"train small-cnn --allow magic",
+            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed"},
         Bad{"train small-cnn --allow exact,sparse",
             "allow 'sparse' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch, "
-            "precision"},
+            "precision, compressed"},
         Bad{"sweep small-cnn --batch 10 --allow exact,precision",
             "a sweep measures one precision; give it with --precision, and leave precision out of --allow"},
         Bad{"train small-cnn --checkpoint optimal",
@@ -275,8 +276,8 @@ INSTANTIATE_TEST_SUITE_P(
             "small-cnn at batch 100 does not fit 3000000 bytes: it takes 17630800 bytes (17.63 MB), with microbatches of "
             "100 and checkpoint none and weights updated in backward, where the largest values alive are 'conv1' (6.55 "
             "MB), 'conv2' (3.28 MB) and 'pool1' (1.64 MB); give that much, or leave out --microbatch, so that a smaller "
-            "one can be chosen, or leave out --checkpoint, so that another strategy can be chosen, or use a smaller "
-            "--batch",
+            "one can be chosen, or leave out --checkpoint, so that another strategy can be chosen, or add compressed "
+            "to --allow, so that activations can wait in few bits (about 14.48 MB), or use a smaller --batch",
             3}));
 
 // A disk without room for a snapshot: the run ends with a sentence, and the snapshots before it are whole.

@@ -47,6 +47,9 @@ Type type_of(const OperandSpec& spec, DType dtype) {
     case Kind::wide:
       type.dtype = DType::f64;
       break;
+    case Kind::single:
+      type.dtype = DType::f32;
+      break;
     case Kind::real:
     case Kind::scalars:
       break;
@@ -71,7 +74,8 @@ double uniform(std::uint64_t& state) {
 Values values_of(const OperandSpec& spec, DType dtype, std::uint64_t seed) {
   if (spec.kind == Kind::scalars) return {.numbers = {}, .scalars = spec.scalars};
   const DType stored = type_of(spec, dtype).dtype;
-  const bool whole = spec.kind != Kind::real && spec.kind != Kind::statistic && spec.kind != Kind::wide;
+  const bool whole =
+      spec.kind != Kind::real && spec.kind != Kind::statistic && spec.kind != Kind::wide && spec.kind != Kind::single;
   Values values;
   if (!spec.numbers.empty()) {
     for (const double number : spec.numbers) values.numbers.push_back(whole ? number : rounded_to(stored, number));
@@ -201,6 +205,7 @@ class OneNode {
 
 Attributes attributes_for(const OpCase& test, DType dtype) {
   Attributes attributes = test.attributes;
+  if (test.op == &ops::unpack) attributes.set("dtype", static_cast<std::int64_t>(dtype));
   if (test.op == &ops::image_input) attributes.set("bits", std::int64_t{bits_per_element(dtype)});
   if (test.op == &ops::image_input && dtype == DType::bf16) attributes.set("bfloat", std::int64_t{1});
   return attributes;
@@ -361,6 +366,7 @@ std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases = product_cases();
   for (OpCase& test : norm_cases()) cases.push_back(std::move(test));
   for (OpCase& test : other_cases()) cases.push_back(std::move(test));
+  for (OpCase& test : pack_cases()) cases.push_back(std::move(test));
   for (OpCase& test : update_cases()) cases.push_back(std::move(test));
   for (OpCase& test : sparse_cases()) cases.push_back(std::move(test));
   return cases;

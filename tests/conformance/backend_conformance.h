@@ -26,6 +26,7 @@ struct OperandSpec {
     bits,
     argmax,  // 4 bits, or 8 when `high` is more than 16
     wide,    // f64, whatever the dtype under test
+    single,  // f32, whatever the dtype under test
   };
   Kind kind = Kind::real;
   Shape shape = {};
@@ -44,6 +45,7 @@ struct OpCase {
   double terms = 8;
   // The size of what a kernel may round to the stored type once more before its result: a product before its bias.
   double rounded_on_the_way = 0;
+  bool host_only = false;  // the CUDA backend has no kernel for it
 };
 
 std::vector<OpCase> op_cases();
@@ -52,6 +54,7 @@ std::vector<OpCase> product_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> other_cases();
 std::vector<OpCase> update_cases();
+std::vector<OpCase> pack_cases();
 std::vector<OpCase> sparse_cases();
 // The convolutions of WRN-28-2, on two small images, with so many of their weights.
 std::vector<OpCase> sparse_wrn_cases(double density);

@@ -4,6 +4,7 @@
 
 #include "conformance/backend_conformance.h"
 #include "ops/ops.h"
+#include "ops/quantised_momentum.h"
 
 // The update's ops beside plain sgd: the sum of squares, the factor that clips, and sgd with it.
 
@@ -47,6 +48,34 @@ void add_updates(std::vector<OpCase>& cases, const std::string& name, Shape shap
   add("not_finite_plain", {a, b, rate, wide(2, kNaN, kNaN)}, plain);
 }
 
+void add_quantised(std::vector<OpCase>& cases, const std::string& name, const Shape& shape, bool row_major = false) {
+  const OperandSpec a{.shape = shape, .row_major = row_major}, b = a;
+  const OperandSpec codes{.kind = Kind::bytes, .shape = {shape.elements()}, .low = 0, .high = 256};
+  const OperandSpec scales{.kind = Kind::single, .shape = {ops::momentum_blocks(shape.elements())}, .low = 0.01, .high = 2};
+  const OperandSpec rate = scalars({.learning_rate = 0.1, .loss_scale = 4});
+  const OperandSpec skipping = scalars({.learning_rate = 0.1, .loss_scale = 4, .skip_update = 1});
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const Attributes nesterov{{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", kOne}};
+  const Attributes heavy_ball{{"momentum", 0.9}, {"weight_decay", 0.0}, {"nesterov", kOne * 0}};
+  const auto add = [&](const std::string& what, std::vector<OperandSpec> operands, const Attributes& attributes) {
+    cases.push_back({.name = "sgd_quantised_" + what + "_" + name,
+                     .op = &ops::sgd_quantised,
+                     .operands = std::move(operands),
+                     .attributes = attributes,
+                     .host_only = true});
+  };
+  OperandSpec nothing = b;
+  nothing.low = nothing.high = 0;
+  OperandSpec no_scale = scales;
+  no_scale.low = no_scale.high = 0;
+  add("nesterov", {a, b, rate, codes, scales}, nesterov);
+  add("heavy_ball", {a, b, rate, codes, scales}, heavy_ball);
+  add("of_nothing", {a, nothing, rate, codes, no_scale}, heavy_ball);
+  add("skipping", {a, b, skipping, codes, scales}, nesterov);
+  add("clipped", {a, b, rate, codes, scales, wide(2, 0.2, 0.9)}, nesterov);
+  add("not_finite", {a, b, rate, codes, scales, wide(2, kNaN, kNaN)}, nesterov);
+}
+
 }  // namespace
 
 std::vector<OpCase> update_cases() {
@@ -68,6 +97,28 @@ std::vector<OpCase> update_cases() {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   cases.push_back({"finite_factor", &ops::finite_factor, {wide(3, 1, 2)}, {}, 0});
   cases.push_back({"finite_factor_of_nan", &ops::finite_factor, {wide(3, kNaN, kNaN)}, {}, 0});
+  for (const std::uint64_t first_example : {0, 5}) {
+    const OperandSpec m{.shape = {4, 32, 9, 7}}, w = m;
+    const std::string name = first_example == 0 ? "first" : "later";
+    cases.push_back({.name = "momentum_decay_" + name,
+                     .op = &ops::momentum_decay,
+                     .operands = {m, w, scalars({.first_example = first_example})},
+                     .attributes = {{"momentum", 0.9}, {"weight_decay", 0.1}},
+                     .host_only = true});
+    cases.push_back({.name = "momentum_step_" + name,
+                     .op = &ops::momentum_step,
+                     .operands = {w, scalars({.learning_rate = 0.1, .skip_update = first_example == 0 ? 0U : 1U}), m},
+                     .host_only = true});
+  }
+  add_quantised(cases, "one", {1});
+  add_quantised(cases, "images", {3, 5, 3, 3});
+  add_quantised(cases, "row_major", {5, 7, 4, 3}, true);
+  add_quantised(cases, "many", {17, 9, 7, 5});
+  cases.push_back({.name = "fill_of_bytes",
+                   .op = &ops::fill,
+                   .operands = {{.kind = Kind::bytes, .shape = {77}, .low = 0, .high = 256}},
+                   .attributes = {{"value", 0.0}},
+                   .host_only = true});
   add_updates(cases, "images", {3, 5, 3, 3});
   add_updates(cases, "one", {1});
   add_updates(cases, "many", {4, 32, 9, 7});

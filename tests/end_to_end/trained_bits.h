@@ -57,10 +57,11 @@ inline Graph build(const TrainedModel& model) {
   return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size, .dtype = model.dtype});
 }
 
-// How the steps are compiled; what they compute does not depend on it.
+// How the steps are compiled; but for compression, what they compute does not depend on it.
 struct TrainedHow {
   std::string_view checkpoint = "none";
   std::vector<std::string> without = {};  // passes turned off
+  int compress_bits = 0;
   Bytes red_zone = {};
   bool measured = false;
 };
@@ -72,6 +73,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
                                   .sgd = {.stochastic_rounding = model.dtype == DType::bf16},
                                   .sparse = model.sparse,
                                   .checkpoint = parse_checkpoint_strategy(how.checkpoint),
+                                  .compress_bits = how.compress_bits,
                                   .passes = {.disabled = how.without},
                                   .red_zone = how.red_zone}),
                          backend, 5);

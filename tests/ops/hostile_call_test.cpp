@@ -46,7 +46,7 @@ class Hostile {
     for (const char* name : {"stride", "padding", "dilation", "kernel"})
       result.set(name, std::vector<std::int64_t>{number(), number()});
     for (const char* name : {"groups", "group_size", "batch", "pixels", "key", "channels", "channels_last", "nesterov", "augment",
-                             "bits", "first_row", "nonzeros", "target", "per_tensor", "uniform"}) {
+                             "bits", "dtype", "first_row", "nonzeros", "target", "per_tensor", "uniform", "stochastic"}) {
       result.set(name, number());
     }
     for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound", "spread"})

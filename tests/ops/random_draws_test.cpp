@@ -1,7 +1,9 @@
 #include "ops/random_draws.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -12,10 +14,22 @@ constexpr std::uint64_t kSeed = 42;
 constexpr int kDraws = 100'000;
 
 TEST(RandomDraws, OfDifferentPurposesShareNoCounter) {
+  // The ends of every range: what lies between them is between no others.
+  const std::pair<std::uint64_t, std::int64_t> ranges[] = {{kDropoutPurpose, kMostDropoutKey},
+                                                           {kPackPurpose, kMostPackKey},
+                                                           {kRoundingPurpose, kMostRoundingKey},
+                                                           {kRewirePurpose, 0},
+                                                           {kPatternPurpose, 0},
+                                                           {kInitPurpose, 0},
+                                                           {kImagePurpose, 0}};
+  std::vector<std::uint64_t> ends;
+  for (const auto& [purpose, most_key] : ranges) {
+    ends.push_back(purpose);
+    ends.push_back(purpose + static_cast<std::uint64_t>(most_key));
+  }
+  EXPECT_TRUE(std::is_sorted(ends.begin(), ends.end()));
   std::set<std::uint64_t> counters;
-  for (const std::uint64_t purpose :
-       {std::uint64_t{0}, std::uint64_t{1}, kRoundingPurpose, kRoundingPurpose + std::uint64_t{kMostRoundingKey}, kRewirePurpose,
-        kPatternPurpose, kInitPurpose, kImagePurpose}) {
+  for (const std::uint64_t purpose : std::set(ends.begin(), ends.end())) {
     for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{1}, (std::uint64_t{1} << 40U) - 1}) {
       EXPECT_TRUE(counters.insert(counter_high(purpose, step)).second);
     }

@@ -25,20 +25,23 @@ TEST(AllowanceTest, ExactIsAlwaysAllowedAndTheRestOnlyWhenNamed) {
   EXPECT_TRUE(split.has(Exactness::microbatch));
   EXPECT_FALSE(split.has(Exactness::reassociated));
   EXPECT_FALSE(Allowance().has(Exactness::precision));
+  EXPECT_FALSE(Allowance().has(Exactness::compressed));
+  EXPECT_TRUE(parse_allowance("compressed").has(Exactness::compressed));
+  EXPECT_FALSE(parse_allowance("compressed").has(Exactness::microbatch));
 }
 
 TEST(AllowanceTest, WhatIsNoRungIsRefusedWithTheKnownOnes) {
-  EXPECT_EQ(refusal("exact,magic"), "allow is 'magic'; it can be exact, reassociated, microbatch, precision");
-  EXPECT_EQ(refusal("exact,,microbatch"), "allow is ''; it can be exact, reassociated, microbatch, precision");
-  EXPECT_EQ(refusal(""), "allow must name at least one of exact, reassociated, microbatch, precision");
+  EXPECT_EQ(refusal("exact,magic"), "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed");
+  EXPECT_EQ(refusal("exact,,microbatch"), "allow is ''; it can be exact, reassociated, microbatch, precision, compressed");
+  EXPECT_EQ(refusal(""), "allow must name at least one of exact, reassociated, microbatch, precision, compressed");
 }
 
 TEST(AllowanceTest, RungsWithoutAMethodAreNotAvailableYet) {
   EXPECT_TRUE(parse_allowance("precision").has(Exactness::precision));
-  for (const std::string rung : {"compressed", "sparse"}) {
-    EXPECT_EQ(refusal("exact," + rung),
-              "allow '" + rung +
-                  "' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch, precision");
+  for (const std::string rung : {"sparse"}) {
+    EXPECT_EQ(refusal("exact," + rung), "allow '" + rung +
+                                            "' is not available yet: no plan goes that far by itself; use exact, reassociated, "
+                                            "microbatch, precision, compressed");
   }
 }
 

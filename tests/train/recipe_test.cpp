@@ -23,6 +23,7 @@ Recipe full_recipe() {
           .rounding = "stochastic",
           .loss_scale_growth = 500,
           .checkpoint = "residual-2*",
+          .compress = 4,
           .budget_bytes = Bytes(24'000'000),
           .workspace_limit = Bytes(262'144),
           .allow = {"exact", "microbatch"},
@@ -36,7 +37,12 @@ Recipe full_recipe() {
           .keep = 7,
           .freeze = {"conv1.", "bn1"},
           .init = "weights.safetensors",
-          .optimizer = {.learning_rate = 0.1 + 0.2, .momentum = 0.95, .nesterov = false, .weight_decay = 1e-5, .clip_norm = 1.0},
+          .optimizer = {.learning_rate = 0.1 + 0.2,
+                        .momentum = 0.95,
+                        .nesterov = false,
+                        .weight_decay = 1e-5,
+                        .clip_norm = 1.0,
+                        .momentum_bits = 8},
           .schedule = {.kind = ScheduleRecipe::Kind::step,
                        .warmup_steps = 10,
                        .milestones = {60, 120.5, 160},
@@ -109,6 +115,8 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   const std::string model = "model = \"x\"\n";
   EXPECT_EQ(refusal(""), "recipe has no model; add a line model = \"...\"");
   EXPECT_EQ(refusal("model = 3"), "recipe, line 1: model must be a text");
+  EXPECT_EQ(refusal(model + "compress = 3"), "recipe, line 2: compress takes 8, 4 or 2 bits, not 3");
+  EXPECT_EQ(refusal(model + "[optimizer]\nmomentum_bits = 4"), "recipe, line 3: optimizer.momentum_bits takes 8 or 32, not 4");
   EXPECT_EQ(refusal(model + "batch = 1.5"), "recipe, line 2: batch must be a whole number");
   EXPECT_EQ(refusal(model + "batch = 0"), "recipe, line 2: batch takes a whole number from 1 to 1099511627776, not 0");
   EXPECT_EQ(refusal(model + "batch = \"5\""), "recipe, line 2: batch must be a whole number");
@@ -122,7 +130,7 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(model + "precision = \"fp8\""), "recipe, line 2: precision is 'fp8'; it can be fp32, fp16, bf16");
   EXPECT_EQ(refusal(model + "device = \"tpu\""), "recipe, line 2: device is 'tpu'; it can be cpu, cuda");
   EXPECT_EQ(refusal(model + "allow = [\"exact\", \"lossy\"]"),
-            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch, precision");
+            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch, precision, compressed");
   EXPECT_EQ(refusal(model + "allow = \"exact\""), "recipe, line 2: allow must be a list of texts");
   EXPECT_EQ(refusal(model + "freeze = [1]"), "recipe, line 2: freeze must be a list of texts");
   EXPECT_EQ(refusal(model + "epochs = 1\nsteps = 2"), "recipe, line 3: steps cannot stand beside epochs; give one of the two");

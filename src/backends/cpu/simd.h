@@ -13,6 +13,9 @@ extern const KernelDef simd_relu;
 extern const KernelDef simd_relu_grad;
 extern const KernelDef simd_sgd;
 extern const KernelDef simd_clipped_sgd;
+extern const KernelDef simd_sgd_quantised;
+extern const KernelDef simd_momentum_decay;
+extern const KernelDef simd_momentum_step;
 extern const KernelDef simd_sum_of_squares;
 
 extern const KernelDef simd_batch_norm_statistics;
@@ -31,6 +34,8 @@ extern const KernelDef simd_sign_bits;
 extern const KernelDef simd_relu_grad_bits;
 extern const KernelDef simd_dropout;
 extern const KernelDef simd_sum_to_channels;
+extern const KernelDef simd_pack;
+extern const KernelDef simd_unpack;
 extern const KernelDef table_image_input;
 
 extern const KernelDef onednn_avg_pool;

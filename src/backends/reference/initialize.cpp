@@ -39,7 +39,20 @@ constexpr Signature kDrawn{.inputs = {Element::real, Element::scalars}};
 
 }  // namespace
 
-constinit const KernelDef fill = define<run_fill<float>, run_fill<double>>("reference_fill");
+// Of real numbers, and of bytes: codes begin as zeros.
+constinit const KernelDef fill{.name = "reference_fill",
+                               .op = "fill",
+                               .match =
+                                   [](const KernelQuery& query) {
+                                     static constexpr Signature kBytes{.inputs = {Element::codes}, .outputs = {Element::codes}};
+                                     return match_operands(query.outputs[0].dtype == DType::u8 ? kBytes : Signature{}, query);
+                                   },
+                               .bind =
+                                   [](const KernelArguments& arguments) {
+                                     const bool bytes = arguments.outputs[0].type.dtype == DType::u8;
+                                     return bind_function(Signature{}, bytes ? run_fill<std::uint8_t> : run_fill<float>,
+                                                          run_fill<double>, arguments);
+                                   }};
 constinit const KernelDef init_normal = define<run_init_normal<float>, run_init_normal<double>, kDrawn>("reference_init_normal");
 constinit const KernelDef init_uniform =
     define<run_init_uniform<float>, run_init_uniform<double>, kDrawn>("reference_init_uniform");

@@ -45,6 +45,9 @@ extern const KernelDef linear;
 extern const KernelDef linear_grad_input;
 extern const KernelDef linear_grad_weight;
 
+extern const KernelDef pack;
+extern const KernelDef unpack;
+
 extern const KernelDef sum_to_channels;
 extern const KernelDef dropout;
 extern const KernelDef reshape;
@@ -55,6 +58,9 @@ extern const KernelDef softmax_cross_entropy_grad;
 
 extern const KernelDef image_input;
 extern const KernelDef sgd;
+extern const KernelDef sgd_quantised;
+extern const KernelDef momentum_decay;
+extern const KernelDef momentum_step;
 extern const KernelDef sum_of_squares;
 extern const KernelDef clip_factor;
 extern const KernelDef finite_factor;

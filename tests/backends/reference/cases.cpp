@@ -51,6 +51,8 @@ class Maker {
   Tensor numbers(DType dtype, Shape shape, double below) {
     return Tensor::random({.dtype = dtype, .shape = shape}, ++seed_, 0, below);
   }
+  Tensor single(Shape shape) { return Tensor::random({.dtype = DType::f32, .shape = shape}, ++seed_); }
+  std::int64_t dtype() const { return static_cast<std::int64_t>(dtype_); }
   std::int64_t bits() const { return bits_per_element(dtype_); }
 
  private:
@@ -122,6 +124,25 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
     cases.push_back({&ops::sum_of_squares, {a, sum}});
     cases.push_back({&ops::clip_factor, {sum, Tensor::scalars({.loss_scale = 4, .clip_norm = 0.5F})}});
     cases.push_back({&ops::finite_factor, {Tensor({.dtype = DType::f64, .shape = {3}}, {2, 3, 4})}});
+  }
+  {
+    const Tensor rate = Tensor::scalars({.learning_rate = 0.1, .loss_scale = 4});
+    const Attributes rule{{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", kOne}};
+    const Tensor m = make({3, 5, 3, 3}), w = make({3, 5, 3, 3});
+    cases.push_back({&ops::momentum_decay, {m, w, rate}, {{"momentum", 0.9}, {"weight_decay", 0.1}}});
+    cases.push_back({&ops::momentum_step, {w, rate, m}});
+    cases.push_back({&ops::sgd_quantised,
+                     {make({25, 21}), make({25, 21}), rate, make.numbers(DType::u8, {525}, 256), make.single({3})},
+                     rule,
+                     false});
+  }
+  for (const std::int64_t bits : {2, 4, 8}) {
+    const Tensor draws = Tensor::scalars({.seed = 1, .step = 2, .first_example = 3});
+    cases.push_back({&ops::pack, {make({3, 5, 7, 4}), draws}, {{"bits", bits}, {"key", kOne}}, false});
+    cases.push_back({&ops::unpack,
+                     {make.numbers(DType::u8, {(420 * bits + 7) / 8}, 256), make.single({2, 2})},
+                     {{"bits", bits}, {"dtype", make.dtype()}, {"channels_last", kOne}, {"input_shape", Integers{3, 5, 7, 4}}},
+                     false});
   }
   cases.push_back({&ops::reshape, {make({3, 5, 2, 2})}, {{"shape", Integers{3, 20}}}, false});
   cases.push_back({&ops::relayout, {make({3, 5, 3, 2})}, {{"channels_last", kOne}}});

@@ -1,0 +1,259 @@
+#include "passes/compress_activations.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "ir/builder.h"
+#include "ops/ops.h"
+#include "passes/clonable.h"
+#include "passes/forward_chain.h"
+
+namespace snug {
+
+namespace {
+
+// Below this the two buffers of a packed value, their alignment and the two calls cost more than they save.
+constexpr std::int64_t kLeastElements = 1024;
+
+std::size_t end_of_forward(const Section& section) {
+  const auto behind = std::find_if(section.nodes.begin(), section.nodes.end(), [](const Node& node) {
+    return node.phase == Phase::backward || node.phase == Phase::recompute;
+  });
+  return static_cast<std::size_t>(behind - section.nodes.begin());
+}
+
+class Compressor {
+ public:
+  Compressor(const Program& program, Section& section, int bits)
+      : section_(section),
+        bits_(bits),
+        end_(end_of_forward(section)),
+        is_small_(find_forward_pass(section).is_small),
+        uses_(section.values.size()),
+        root_(section.values.size()),
+        may_clone_(find_clonable_nodes(section, end_)),
+        builder_(program.states, section),
+        cloner_(section) {
+    const StateId scalars = program.find_state("scalars");
+    SNUG_CHECK(scalars.valid(), "the program '{}' has no scalars to draw by", program.name);
+    scalars_ = builder_.read(scalars);
+  }
+
+  void run() {
+    find_uses();
+    std::vector<Node> nodes = std::move(section_.nodes);
+    section_.nodes.clear();
+    for (std::size_t v = 0; v < uses_.size(); ++v) {
+      if (may_pack(ValueId(v))) pack(ValueId(v), nodes);
+    }
+    for (std::size_t i = end_; i < nodes.size(); ++i) {
+      for (ValueId& input : nodes[i].inputs) read_unpacked(input, nodes[i], i);
+    }
+    put_together(std::move(nodes));
+  }
+
+ private:
+  // Of a value and all views of it.
+  struct Uses {
+    std::size_t maker = 0;
+    std::string layer;             // its maker's
+    bool is_made = false;          // by a forward node, and no view
+    std::size_t last_forward = 0;  // the last forward node that makes or reads it
+    std::size_t first_behind = 0;  // the first node behind forward that reads it
+    bool is_read_behind = false;
+    bool must_be_exact = false;  // a node behind forward needs it exactly, and bits cannot help
+    bool wants_values = false;   // some node behind forward needs more than its signs
+    bool wants_signs = false;
+  };
+  struct Packed {
+    ValueId codes = ValueId::none(), ranges = ValueId::none(), signs = ValueId::none();
+  };
+
+  bool needs_exactly(const Node& node, std::size_t input) const { return ((node.op->exact_inputs >> input) & 1U) != 0; }
+  // A ReLU's gradient can do with bits in its output's place.
+  bool takes_signs(const Node& node, std::size_t input) const {
+    return node.op == &ops::relu_grad && input == 1 && root_[node.inputs[1].index()] == node.inputs[1];
+  }
+
+  void find_uses() {
+    for (std::size_t v = 0; v < root_.size(); ++v) root_[v] = ValueId(v);
+    for (std::size_t i = 0; i < section_.nodes.size(); ++i) {
+      const Node& node = section_.nodes[i];
+      for (std::size_t k = 0; k < node.inputs.size(); ++k) use(node, k, i);
+      if (i < end_ && may_clone_[i] && comes_from_states(node)) made_again_[node.outputs[0]] = node;
+      for (const ValueId output : node.outputs) {
+        if (i >= end_ || section_.value(output).is_state()) continue;
+        if (node.op->is_view && !section_.value(node.inputs[0]).is_state()) {
+          root_[output.index()] = root_[node.inputs[0].index()];
+          made_again_[output] = node;
+          continue;
+        }
+        Uses& uses = uses_[output.index()];
+        uses.maker = uses.last_forward = i;
+        uses.is_made = true;
+        uses.layer = node.layer;
+      }
+    }
+  }
+
+  // Images come back from their bytes: exactly, and without keeping a bit.
+  bool comes_from_states(const Node& node) const {
+    return node.op->cheap_to_recompute && node.outputs.size() == 1 &&
+           section_.value(node.outputs[0]).type.elements() >= kLeastElements &&
+           std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return section_.value(id).is_state(); });
+  }
+
+  void use(const Node& node, std::size_t input, std::size_t at) {
+    Uses& uses = uses_[root_[node.inputs[input].index()].index()];
+    if (at < end_) {
+      uses.last_forward = at;
+      return;
+    }
+    if (!uses.is_read_behind) uses.first_behind = at;
+    uses.is_read_behind = true;
+    const bool only_signs = takes_signs(node, input);
+    uses.wants_signs = uses.wants_signs || only_signs;
+    uses.wants_values = uses.wants_values || !only_signs;
+    uses.must_be_exact = uses.must_be_exact || (needs_exactly(node, input) && !only_signs && node.phase == Phase::backward);
+  }
+
+  // There is a time in which it is only kept.
+  static bool waits(const Uses& uses) { return uses.is_read_behind && uses.first_behind > uses.last_forward + 1; }
+
+  bool may_pack(ValueId id) const {
+    const Value& value = section_.value(id);
+    const Uses& uses = uses_[id.index()];
+    const DType dtype = value.type.dtype;
+    const bool is_real = dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+    return uses.is_made && !made_again_.contains(id) && waits(uses) && uses.wants_values && !uses.must_be_exact && is_real &&
+           value.role == Role::activation && value.space == MemorySpace::device &&
+           value.type.layout.kind != Layout::Kind::opaque && value.type.storage.kind == Storage::Kind::dense &&
+           value.type.elements() >= kLeastElements && !is_small_[id.index()];
+  }
+
+  // Whether the last forward use could take the value's bytes if that were its end.
+  bool may_die_in_place(const Node& last, ValueId id) const {
+    const Type& type = section_.value(id).type;
+    for (std::size_t o = 0; o < last.outputs.size(); ++o) {
+      const Value& taker = section_.value(last.outputs[o]);
+      for (std::size_t i = 0; i < last.inputs.size(); ++i) {
+        if (root_[last.inputs[i].index()] == id && promises_in_place(last, o, i) && !taker.is_state() &&
+            taker.type.bytes() == type.bytes() && taker.type.layout == type.layout) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  void pack(ValueId id, const std::vector<Node>& nodes) {
+    const Uses& uses = uses_[id.index()];
+    const std::string name = section_.value(id).name;
+    const EmitOptions emit{.name = name, .layer = uses.layer, .role = Role::activation, .phase = Phase::forward};
+    Packed packed;
+    if (uses.wants_signs) {
+      EmitOptions signs = emit;
+      signs.name = name + ".sign";
+      packed.signs = builder_.emit(ops::sign_bits, {id}, {}, signs).front();
+    }
+    // Keyed by what is packed, so that another value more or less changes no draw of this one.
+    const std::vector<ValueId> outputs = builder_.emit(
+        ops::pack, {id, scalars_}, {{"bits", std::int64_t{bits_}}, {"key", static_cast<std::int64_t>(uses.maker)}}, emit);
+    packed.codes = outputs[0];
+    packed.ranges = outputs[1];
+    packed_[id] = packed;
+    const bool before = uses.last_forward != uses.maker && may_die_in_place(nodes[uses.last_forward], id);
+    auto& place = before ? before_[uses.last_forward] : behind_[uses.last_forward];
+    std::move(section_.nodes.begin(), section_.nodes.end(), std::back_inserter(place));
+    section_.nodes.clear();
+  }
+
+  // Lets the node at `at`, behind forward, read what comes back instead of the value.
+  void read_unpacked(ValueId& input, Node& node, std::size_t at) {
+    if (input.index() >= root_.size()) return;
+    const ValueId root = root_[input.index()];
+    const auto found = packed_.find(root);
+    if (found == packed_.end() && !(made_again_.contains(root) && waits(uses_[root.index()]))) return;
+    if (found != packed_.end() && takes_signs(node, static_cast<std::size_t>(&input - node.inputs.data()))) {
+      node.op = &ops::relu_grad_bits;
+      input = found->second.signs;
+      return;
+    }
+    input = brought_back(input, at);
+  }
+
+  // The value unpacked, or made again from states or as a view of what was unpacked.
+  ValueId brought_back(ValueId id, std::size_t at) {
+    const auto [entry, is_new] = back_.try_emplace(id, ValueId::none());
+    if (!is_new) return entry->second;
+    const auto original = made_again_.find(id);
+    ValueId back = ValueId::none();
+    if (original == made_again_.end()) {
+      back = unpack(id, packed_.at(id), at);
+    } else {
+      Node clone = cloner_.clone(original->second);
+      if (root_[id.index()] != id) clone.inputs[0] = brought_back(original->second.inputs[0], at);
+      back = clone.outputs[0];
+      before_[at].push_back(std::move(clone));
+    }
+    return back_[id] = back;
+  }
+
+  ValueId unpack(ValueId id, const Packed& packed, std::size_t at) {
+    const Type type = section_.value(id).type;
+    const auto dims = type.shape.dims();
+    const Attributes attributes{{"bits", std::int64_t{bits_}},
+                                {"dtype", static_cast<std::int64_t>(type.dtype)},
+                                {"channels_last", std::int64_t{type.layout.kind == Layout::Kind::channels_last ? 1 : 0}},
+                                {"input_shape", std::vector<std::int64_t>(dims.begin(), dims.end())}};
+    const ValueId unpacked = builder_
+                                 .emit(ops::unpack, {packed.codes, packed.ranges}, attributes,
+                                       {.name = section_.value(id).name + ".unpacked",
+                                        .layer = uses_[id.index()].layer,
+                                        .role = Role::activation,
+                                        .phase = Phase::recompute})
+                                 .front();
+    before_[at].push_back(std::move(section_.nodes.back()));
+    section_.nodes.clear();
+    return unpacked;
+  }
+
+  void put_together(std::vector<Node> nodes) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      for (Node& node : before_[i]) section_.nodes.push_back(std::move(node));
+      section_.nodes.push_back(std::move(nodes[i]));
+      for (Node& node : behind_[i]) section_.nodes.push_back(std::move(node));
+    }
+  }
+
+  Section& section_;
+  int bits_;
+  std::size_t end_;  // of forward
+  std::vector<bool> is_small_;
+  std::vector<Uses> uses_;                        // by value; of use for roots alone
+  std::vector<ValueId> root_;                     // by value: itself, or what it is a view of
+  std::vector<bool> may_clone_;                   // by forward node
+  std::unordered_map<ValueId, Node> made_again_;  // what makes views and what comes from states, by their outputs
+  SectionBuilder builder_;
+  Cloner cloner_;
+  ValueId scalars_ = ValueId::none();
+  std::unordered_map<ValueId, Packed> packed_;
+  std::unordered_map<ValueId, ValueId> back_;                           // what stands for a value behind forward
+  std::unordered_map<std::size_t, std::vector<Node>> before_, behind_;  // what is new, by the node that it stands beside
+};
+
+}  // namespace
+
+Program compress_activations(Program program, const PassContext& context) {
+  const int bits = context.compress_bits;
+  if (bits != 8 && bits != 4 && bits != 2) throw_user_error("activations are kept in 8, 4 or 2 bits, not in {}", bits);
+  for (Section& section : program.sections) {
+    if (section.kind == SectionKind::micro) Compressor(program, section, bits).run();
+  }
+  return program;
+}
+
+}  // namespace snug

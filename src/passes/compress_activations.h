@@ -1,0 +1,25 @@
+// Activation compression: a large forward value that waits for backward is packed into few bits an element behind its last
+// forward use, and unpacked once, before its first use behind forward. Only the packed form lives in between.
+//
+//   %y = linear(%x, w@0)                        ->   %y = linear(%x, w@0)
+//                                                    %x.codes, %x.ranges = pack(%x, scalars@0) {bits=4, key=0}
+//   ...                                              ...
+//                                                    %x.unpacked = unpack(%x.codes, %x.ranges) {...}         ; recompute
+//   %dw = linear_grad_weight(%dy, %x)                %dw = linear_grad_weight(%dy, %x.unpacked)
+//
+// Lossy (rung `compressed`): gradients are made from values that are right on average and off by less than a step of their group
+// (ops/pack.cpp). The forward pass keeps its bits, and so do bits, an argmax, statistics, images, which come back from their
+// bytes, and whatever backward needs exactly (OpDef::exact_inputs): of a ReLU's output that is packed, backward reads one exact
+// bit an element instead. Under checkpointing what stays is what is packed, and clones start from what was unpacked.
+//
+// Where the last forward use may work in place, packing comes before it, so that it still can.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace snug {
+
+// context.compress_bits an element: 8, 4 or 2; UserError otherwise.
+Program compress_activations(Program program, const PassContext& context);
+
+}  // namespace snug

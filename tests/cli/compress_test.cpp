@@ -1,0 +1,101 @@
+// Activations and momentum in few bits, as a user asks for them.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "run_snug.h"
+#include "support/temporary_folder.h"
+
+namespace snug::cli {
+namespace {
+
+using Json = nlohmann::json;
+using support::TemporaryFolder;
+
+Json json_of(const std::vector<std::string>& arguments) {
+  const Ended ended = run_snug(arguments);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  return Json::parse(ended.out, nullptr, false);
+}
+
+TEST(Compress, DigitsAreLearntAsWellWithActivationsInFourBitsOrMomentumInEight) {
+  const TemporaryFolder folder;
+  const auto train = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"train", "small-cnn",  "--epochs", "5",         "--batch", "50",     "--learning-rate",
+                                       "0.05",  "--schedule", "cosine",   "--threads", "1",       "--json", "--out"};
+    arguments.push_back((folder / name).string());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return json_of(arguments);
+  };
+  const Json plain = train("plain", {}), packed = train("packed", {"--compress", "4"});
+  EXPECT_EQ(plain["compress_bits"], nullptr);
+  EXPECT_EQ(packed["compress_bits"], 4);
+  EXPECT_EQ(packed["measured_peak_bytes"], packed["planned_peak_bytes"]);
+  EXPECT_EQ(packed["plain_peak_bytes"], plain["planned_peak_bytes"]);
+  EXPECT_LT(packed["planned_peak_bytes"].get<double>(), plain["planned_peak_bytes"].get<double>());
+  EXPECT_GT(plain["test_accuracy"].get<double>(), 0.7);
+  EXPECT_NEAR(packed["test_accuracy"].get<double>(), plain["test_accuracy"].get<double>(), 0.05);
+  EXPECT_NEAR(packed["train_loss"].get<double>(), plain["train_loss"].get<double>(), 0.1);
+
+  const Json quantised = train("quantised", {"--momentum-bits", "8"});
+  EXPECT_EQ(quantised["measured_peak_bytes"], quantised["planned_peak_bytes"]);
+  EXPECT_LT(quantised["by_class"]["optimizer"].get<double>(), 0.4 * plain["by_class"]["optimizer"].get<double>());
+  EXPECT_NEAR(quantised["test_accuracy"].get<double>(), plain["test_accuracy"].get<double>(), 0.05);
+  EXPECT_NEAR(quantised["train_loss"].get<double>(), plain["train_loss"].get<double>(), 0.1);
+}
+
+TEST(Compress, TheSolverTakesItWhenItIsAllowedAndSaysSo) {
+  const std::vector<std::string> ask{"plan", "wrn-10-1", "--batch", "40", "--threads", "1", "--json", "--explain"};
+  const auto plan = [&](const std::string& allow, std::int64_t budget) {
+    std::vector<std::string> arguments = ask;
+    arguments.insert(arguments.end(), {"--allow", allow, "--budget", std::to_string(budget) + "B"});
+    return run_snug(arguments);
+  };
+  const std::int64_t all = json_of(ask)["planned_peak_bytes"].get<std::int64_t>();
+  const Json exact = Json::parse(plan("exact", all).out);
+  const std::int64_t budget = exact["frontier"][0]["bytes"].get<std::int64_t>() - 1;
+  EXPECT_EQ(plan("exact", budget).exit_code, 3);
+  const Ended found = plan("exact,compressed", budget);
+  ASSERT_EQ(found.exit_code, 0) << found.err;
+  const Json json = Json::parse(found.out);
+  EXPECT_EQ(json["compress_bits"], 4);
+  EXPECT_EQ(json["frontier"][0]["compress_bits"], 4);
+  bool says_so = false;
+  for (const Json& method : json["methods"]) says_so = says_so || method["method"] == "activations kept in 4 bits";
+  EXPECT_TRUE(says_so) << json["methods"];
+}
+
+// Plans on file and runs that go on are told apart from other models' by what training computes, not by how it is kept.
+TEST(Compress, SmallerFormsGoThroughPlansOnFileAndResumedRuns) {
+  const TemporaryFolder folder;
+  const std::vector<std::vector<std::string>> forms{{"--compress", "4"}, {"--nesterov", "no", "--drop-gradients"}};
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    const std::string plan = (folder / ("plan" + std::to_string(i))).string(), run = (folder / std::to_string(i)).string();
+    std::vector<std::string> ask{"plan", "small-cnn", "--batch", "20", "--threads", "1", "--save", plan};
+    ask.insert(ask.end(), forms[i].begin(), forms[i].end());
+    EXPECT_EQ(run_snug(ask).exit_code, 0);
+    std::vector<std::string> train{"train", "small-cnn", "--batch", "20", "--threads", "1", "--steps",
+                                   "2",     "--json",    "--out",   run,  "--plan",    plan};
+    if (i == 1) train.insert(train.end(), {"--nesterov", "no"});
+    const Ended ended = run_snug(train);
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const Json json = Json::parse(ended.out);
+    EXPECT_EQ(json["measured_peak_bytes"], json["planned_peak_bytes"]);
+    EXPECT_EQ(json["compress_bits"], i == 0 ? Json(4) : Json(nullptr));
+  }
+  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--drop-gradients"}).err,
+            "snug: pass 'drop_gradients' adds gradients to the momentum, but Nesterov's step needs the gradient beside the "
+            "momentum; say nesterov = false, --nesterov no\n");
+}
+
+TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {
+  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--compress", "3"}).err,
+            "snug: --compress takes 8, 4 or 2 bits, not '3'\n");
+  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--momentum-bits", "4"}).err,
+            "snug: --momentum-bits takes 8 or 32, not '4'\n");
+  EXPECT_EQ(run_snug({"train", "small-cnn", "--device", "cuda", "--compress", "4"}).exit_code, 2);
+  EXPECT_EQ(run_snug({"profile", "small-cnn", "--batch", "8", "--accounting", "paper", "--compress", "4"}).err,
+            "snug: --compress is about plans, and --accounting paper makes none; leave one of them out\n");
+}
+
+}  // namespace
+}  // namespace snug::cli

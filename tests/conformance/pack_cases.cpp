@@ -1,0 +1,69 @@
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "conformance/backend_conformance.h"
+#include "ops/ops.h"
+#include "ops/packing.h"
+
+// Values in few bits and back. Codes must be the reference's to the bit: they are drawn and computed alike everywhere.
+
+namespace snug::conformance {
+
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+using Kind = OperandSpec::Kind;
+
+void add_both(std::vector<OpCase>& cases, const std::string& name, const Shape& shape, std::int64_t bits,
+              bool row_major = false) {
+  const OperandSpec draws{.kind = Kind::scalars, .scalars = {.seed = 9, .step = 3, .first_example = 5}};
+  const OperandSpec x{.shape = shape, .low = -3, .high = 5, .row_major = row_major};
+  const std::string suffix = fmt::format("_{}_bits_{}", bits, name);
+  cases.push_back({.name = "pack" + suffix,
+                   .op = &ops::pack,
+                   .operands = {x, draws},
+                   .attributes = {{"bits", bits}, {"key", std::int64_t{11}}},
+                   .host_only = true});
+  const OperandSpec codes{.kind = Kind::bytes, .shape = {ops::pack_bytes(shape.elements(), bits)}, .low = 0, .high = 256};
+  const OperandSpec ranges{.kind = Kind::single, .shape = {ops::pack_groups(shape.elements()), 2}};
+  cases.push_back({.name = "unpack" + suffix,
+                   .op = &ops::unpack,
+                   .operands = {codes, ranges},
+                   .attributes = {{"bits", bits},
+                                  {"dtype", static_cast<std::int64_t>(DType::f32)},
+                                  {"channels_last", std::int64_t{shape.rank() == 4 && !row_major ? 1 : 0}},
+                                  {"input_shape", Integers(shape.dims().begin(), shape.dims().end())}},
+                   .host_only = true});
+}
+
+}  // namespace
+
+std::vector<OpCase> pack_cases() {
+  std::vector<OpCase> cases;
+  for (const std::int64_t bits : {2, 4, 8}) {
+    add_both(cases, "one", {1}, bits);
+    add_both(cases, "vector", {13}, bits);
+    add_both(cases, "rows", {7, 11}, bits);
+    add_both(cases, "one_group", {2, 128}, bits);
+    add_both(cases, "images", {3, 5, 9, 7}, bits);
+    add_both(cases, "row_major", {3, 5, 9, 7}, bits, true);
+    add_both(cases, "many", {5, 16, 13, 11}, bits);  // several threads, an incomplete group
+  }
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const OperandSpec draws{.kind = Kind::scalars, .scalars = {.seed = 9}};
+  const auto add = [&](const std::string& name, double low, double high) {
+    cases.push_back({.name = "pack_" + name,
+                     .op = &ops::pack,
+                     .operands = {{.shape = {3, 100}, .low = low, .high = high}, draws},
+                     .attributes = {{"bits", std::int64_t{4}}, {"key", std::int64_t{0}}},
+                     .host_only = true});
+  };
+  add("all_the_same", 2, 2);
+  add("not_a_number", kNaN, kNaN);
+  add("tiny", 0, 1e-40);
+  add("wider_than_a_float", -3.3e38, 3.3e38);
+  return cases;
+}
+
+}  // namespace snug::conformance

@@ -1,0 +1,103 @@
+#include "passes/drop_gradients.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "before_after.h"
+
+namespace snug::testing {
+namespace {
+
+std::string program_with(const std::string& states, const std::string& micro, const std::string& update) {
+  return "program test batch 4 microbatch 2\n"
+         "state scalars : u8[64] scalar\n"
+         "state metrics : f64[3] scalar\n"
+         "state x : f32[2x4] input\n"
+         "state w : f32[4x4] parameter trainable\n" +
+         states + "section micro\n" + micro + "section update\n" + update;
+}
+
+const std::string kStates = "state w.grad : f32[4x4] gradient\nstate w.momentum : f32[4x4] optimizer\n";
+const std::string kForward = "  %y = linear(x@0, w@0) : f32[2x4] activation ; forward fc\n";
+const std::string kGradient = "  %g = linear_grad_weight(%y, x@0) : f32[4x4] gradient ; backward fc\n";
+const std::string kSecond = "  %h = linear_grad_weight(%y, x@0) : f32[4x4] gradient ; backward fc\n";
+
+std::string sgd(const std::string& rule) {
+  return "  w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0) " + rule +
+         " : state, state, state ; update w\n";
+}
+const std::string kHeavyBall = "{momentum=0.9, nesterov=0, weight_decay=0.1}";
+
+std::string dropped(const std::string& text) {
+  const AcceptingBackend backend;
+  Program program = parse_program(text, ops::find);
+  verify(program, "in the test's own text");
+  program = drop_gradients(std::move(program), {.backend = backend});
+  verify(program, "after the pass");
+  return print(program);
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    dropped(text);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(DropGradients, GradientsAreAddedToTheDecayedMomentumAndTheUpdateOnlySteps) {
+  EXPECT_EQ(dropped(program_with(kStates,
+                                 kForward + kGradient + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n" + kSecond +
+                                     "  w.grad@2 = add(%h, w.grad@1) : state ; backward fc\n",
+                                 sgd(kHeavyBall))),
+            program_with("state w.momentum : f32[4x4] optimizer\n",
+                         kForward +
+                             "  w.momentum@1 = momentum_decay(w.momentum@0, w@0, scalars@0) {momentum=0.9, weight_decay=0.1} : "
+                             "state ; backward fc\n" +
+                             kGradient + "  w.momentum@2 = add(w.momentum@1, %g) : state ; backward fc\n" + kSecond +
+                             "  w.momentum@3 = add(w.momentum@2, %h) : state ; backward fc\n",
+                         "  w@1 = momentum_step(w@0, scalars@0, w.momentum@0) : state ; update w\n"));
+}
+
+TEST(DropGradients, WhatDoesNotGoTogetherIsRefusedByName) {
+  const std::string micro = kForward + kGradient + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n";
+  const std::string begin = "pass 'drop_gradients' adds gradients to the momentum, but ";
+  EXPECT_EQ(refusal(program_with(kStates, micro, sgd("{momentum=0.9, nesterov=1, weight_decay=0.1}"))),
+            begin + "Nesterov's step needs the gradient beside the momentum; say nesterov = false, --nesterov no");
+  EXPECT_EQ(refusal(program_with(kStates, micro,
+                                 "  %s = sum_of_squares(w.grad@0) : f64[1] scalar ; update w\n"
+                                 "  %n = clip_factor(%s, scalars@0) : f64[2] scalar ; update w\n"
+                                 "  w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0, %n) " +
+                                     kHeavyBall + " : state, state, state ; update w\n")),
+            begin + "clipping needs the norm of all gradients by themselves; leave out one of the two");
+  EXPECT_EQ(refusal(program_with("state w.grad : f32[4x4] gradient\n", micro,
+                                 "  w@1, w.grad@1 = sgd(w@0, w.grad@0, scalars@0) {momentum=0.0, nesterov=0, weight_decay=0.1} "
+                                 ": state, state ; update w\n")),
+            begin + "without a momentum there is nothing to add them to; set one");
+  EXPECT_EQ(
+      refusal(program_with("state w.grad : f32[4x4] gradient\nstate c : u8[16] optimizer\nstate s : f32[1] optimizer\n", micro,
+                           "  w@1, w.grad@1, c@1, s@1 = sgd_quantised(w@0, w.grad@0, scalars@0, c@0, s@0) " + kHeavyBall +
+                               " : state, state, state, state ; update w\n")),
+      begin + "a momentum in 8 bits would be rounded at every addition; leave out one of the two");
+}
+
+TEST(DropGradients, TheUpdateInBackwardDoesNotGoWithIt) {
+  const AcceptingBackend backend;
+  std::string text =
+      program_with(kStates, kForward + kGradient + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n", sgd(kHeavyBall));
+  text.replace(text.find("batch 4"), 7, "batch 2");
+  std::vector<PassTiming> timings;
+  try {
+    run_passes(parse_program(text, ops::find), pipeline(), {.backend = backend}, {.enabled = {"drop_gradients", "fuse_update"}},
+               timings);
+    ADD_FAILURE() << "it was taken";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "pass 'fuse_update' makes each update during backward, but drop_gradients has taken the gradients' accumulators "
+                 "away already; leave out one of the two");
+  }
+}
+
+}  // namespace
+}  // namespace snug::testing
