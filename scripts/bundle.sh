@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/cuda}
 bundle=build/bundle
-limit_mb=60
+limit_mb=63
 
 cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug snug_cuda snug_conformance_test step_bench
 rm -rf "$bundle"
