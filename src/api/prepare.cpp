@@ -15,12 +15,12 @@ namespace snug {
 
 namespace {
 
-std::int64_t own_image_size(const train::Recipe& recipe) {
-  const Graph graph = frontend::build_zoo_model(recipe.model, {.batch = 1});
-  for (const State& state : graph.states) {
-    if (state.name == "images") return state.type.shape[2];
-  }
-  throw_user_error("'{}' does not take images", recipe.model);
+// Of the images that a model takes; image_size 0: its own.
+Shape own_shape(const std::string& model, std::int64_t image_size) {
+  const Graph graph = frontend::build_zoo_model(model, {.batch = 1, .image_size = image_size});
+  const auto images = std::ranges::find_if(graph.states, [](const State& state) { return state.name == "images"; });
+  if (images == graph.states.end()) throw_user_error("'{}' does not take images", model);
+  return images->type.shape;
 }
 
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
@@ -56,7 +56,13 @@ SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>&
 
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
   return data::open_dataset(recipe.data,
-                            {.image_size = recipe.image_size.value_or(0), .default_image_size = own_image_size(recipe)});
+                            {.image_size = recipe.image_size.value_or(0), .default_image_size = own_shape(recipe.model, 0)[2]});
+}
+
+data::Description random_description(const train::Recipe& recipe) {
+  const Shape shape = own_shape(recipe.model, recipe.image_size.value_or(0));
+  // No classes of its own: the model's stay.
+  return {.name = "random", .channels = shape[1], .height = shape[2], .width = shape[3]};
 }
 
 Backend open_backend(const train::Recipe& recipe) {
@@ -172,6 +178,7 @@ train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   if (point.compress_bits > 0) recipe.compress = point.compress_bits;
   if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
   if (point.narrowed) recipe.precision = narrower_precision(recipe.device);
+  if (point.nonzero) recipe.sparse.nonzero = point.nonzero;
   return recipe;
 }
 

@@ -34,7 +34,4 @@ struct SweepPlans {
 SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const std::optional<std::pair<Bytes, Bytes>>& between,
                       std::size_t points);
 
-// What random images for the recipe's model look like.
-data::Description random_description(const train::Recipe& recipe);
-
 }  // namespace snug
