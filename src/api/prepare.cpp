@@ -69,6 +69,12 @@ Backend open_backend(const train::Recipe& recipe) {
   stored_as(recipe.precision, recipe.device);  // before a device is looked for
   if (recipe.sparse.nonzero.value_or(1) < 1 && recipe.device != "cpu")
     throw_user_error("sparse weights are trained on the CPU so far; leave out --nonzero or --device {}", recipe.device);
+  if (recipe.compress && recipe.device != "cpu")
+    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
+  if (recipe.optimizer.momentum_bits != 32 && recipe.device != "cpu")
+    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
+  if (recipe.optimizer.drop_gradients && recipe.device != "cpu")
+    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
@@ -77,12 +83,6 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
   const DType dtype = stored_as(recipe.precision, recipe.device);
   const std::optional<CheckpointStrategy> checkpoint =
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
-  if (recipe.compress && recipe.device != "cpu")
-    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
-  if (recipe.optimizer.momentum_bits != 32 && recipe.device != "cpu")
-    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
-  if (recipe.optimizer.drop_gradients && recipe.device != "cpu")
-    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
@@ -119,6 +119,8 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     const DType narrow = stored_as(precision, recipe.device);
     narrower = {.model = [build, narrow](std::int64_t microbatch) { return build(microbatch, narrow); }, .sgd = sgd(precision)};
   }
+  Allowance allowed = parse_allowance(recipe.allow);
+  if (recipe.sparse.nonzero) allowed.remove(Exactness::sparse);  // a share that is given is obeyed, 1 too
   return {.model = [build, dtype](std::int64_t microbatch) { return build(microbatch, dtype); },
           .options = {.batch = recipe.batch,
                       .sgd = sgd(recipe.precision),
@@ -133,7 +135,7 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
           .checkpoint = checkpoint,
           .min_microbatch = recipe.min_microbatch.value_or(10),
           .statistics_group = recipe.statistics_group.value_or(0),
-          .allowed = parse_allowance(recipe.allow),
+          .allowed = allowed,
           .narrower = std::move(narrower)};
 }
 

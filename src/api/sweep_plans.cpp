@@ -5,7 +5,6 @@
 
 #include "api/sweep.h"
 #include "base/error.h"
-#include "frontend/zoo.h"
 
 namespace snug {
 

@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset.h"
 #include "plan/fit.h"
-#include "train/recipe.h"
 
 namespace snug {
 

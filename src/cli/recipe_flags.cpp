@@ -100,6 +100,7 @@ train::Recipe recipe_of(const Flags& flags) {
   // What is given is obeyed: there is nothing left to choose.
   if (flags.precision) std::erase(recipe.allow, "precision");
   if (flags.nonzero) std::erase(recipe.allow, "sparse");
+  if (flags.compress) std::erase(recipe.allow, "compressed");
   if (recipe.allow.empty()) recipe.allow = train::Recipe().allow;
   if (!flags.frozen.empty()) recipe.freeze = flags.frozen;
   if (flags.init) recipe.init = *flags.init;

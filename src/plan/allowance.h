@@ -25,6 +25,11 @@ class Allowance {
     return *this;
   }
 
+  Allowance& remove(Exactness rung) {
+    bits_ &= ~bit(rung);
+    return *this;
+  }
+
   friend bool operator==(const Allowance&, const Allowance&) = default;
 
  private:

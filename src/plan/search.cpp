@@ -10,6 +10,7 @@
 #include "ops/ops.h"
 #include "passes/checkpoint_optimal.h"
 #include "passes/forward_chain.h"
+#include "plan/candidates.h"
 #include "plan/even_splits.h"
 
 namespace snug {
@@ -39,13 +40,6 @@ constexpr int kMostHalvings = 3;          // of the room that the largest worksp
 std::int64_t count_within(std::int64_t nodes_in_all, std::int64_t nodes_each, std::int64_t least, std::int64_t most) {
   return std::clamp(nodes_in_all / std::max<std::int64_t>(nodes_each, 1), least, most);
 }
-
-// What a program without placement says about a candidate.
-struct Candidate {
-  FrontierPoint point;      // its bytes are what liveness demands
-  Bytes largest_workspace;  // of one kernel in a step
-  Bytes micro_bytes;        // of the fullest moment of forward and backward, without states
-};
 
 class Search {
  public:
@@ -93,7 +87,7 @@ class Search {
   std::vector<FrontierPoint> place_all() {
     std::vector<FrontierPoint> points;
     std::optional<Bytes> smallest;
-    for (const Candidate& candidate : worth_placing()) {
+    for (const Candidate& candidate : to_place()) {
       if (smallest && candidate.point.planned_peak_bytes >= *smallest) continue;
       const PlacedPoint found = placed(candidate);
       if (smallest && found.point.planned_peak_bytes >= *smallest) continue;
@@ -116,7 +110,7 @@ class Search {
   // What place_all() would have as the fastest within the budget, if anything; what cannot fit is not placed.
   std::optional<PlacedPoint> place_fastest_within(Bytes budget) {
     std::optional<PlacedPoint> best;
-    for (const Candidate& candidate : worth_placing()) {
+    for (const Candidate& candidate : to_place()) {
       if (best && candidate.point.seconds > best->point.seconds) break;
       if (candidate.point.planned_peak_bytes > (best ? best->point.planned_peak_bytes : budget)) continue;
       PlacedPoint found = placed(candidate);
@@ -128,7 +122,7 @@ class Search {
 
   // What place_all() would have as the smallest.
   PlacedPoint place_smallest() {
-    std::vector<Candidate> by_bytes = worth_placing();
+    std::vector<Candidate> by_bytes = to_place();
     std::stable_sort(by_bytes.begin(), by_bytes.end(), [](const Candidate& a, const Candidate& b) {
       return a.point.planned_peak_bytes < b.point.planned_peak_bytes;
     });
@@ -335,7 +329,7 @@ class Search {
   }
 
   void try_compression(bool tries_many) {
-    std::vector<Candidate> front = on_frontier();
+    std::vector<Candidate> front = on_frontier(candidates_);
     if (!tries_many) front.erase(front.begin(), front.end() - 1);
     std::vector<FrontierPoint> points;
     for (const Candidate& candidate : front) {
@@ -356,7 +350,7 @@ class Search {
 
   void try_fused_update() {
     std::vector<FrontierPoint> points;
-    for (const Candidate& candidate : on_frontier()) {
+    for (const Candidate& candidate : on_frontier(candidates_)) {
       if (candidate.point.microbatch != request_.options.batch) continue;
       points.push_back(candidate.point);
       points.back().fuses_update = true;
@@ -367,7 +361,7 @@ class Search {
   // Where bytes matter most, on the frontier of what was looked at so far, or at its end: the same with less room for every
   // kernel.
   void try_less_workspace(bool tries_many) {
-    std::vector<Candidate> front = on_frontier();
+    std::vector<Candidate> front = on_frontier(candidates_);
     if (!tries_many) front.erase(front.begin(), front.end() - 1);
     for (const Candidate& candidate : front) {
       if (candidate.largest_workspace == Bytes(0)) continue;
@@ -395,37 +389,8 @@ class Search {
     });
   }
 
-  // The candidates that no other beats, by their bounds.
-  std::vector<Candidate> on_frontier() const {
-    std::vector<Candidate> sorted = candidates_;
-    sort_by_time(sorted);
-    std::vector<Candidate> front;
-    for (const Candidate& candidate : sorted) {
-      if (front.empty() || candidate.point.planned_peak_bytes < front.back().point.planned_peak_bytes) front.push_back(candidate);
-    }
-    return front;
-  }
-
-  static void sort_by_time(std::vector<Candidate>& candidates) {
-    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-      return std::pair(a.point.seconds, a.point.planned_peak_bytes) < std::pair(b.point.seconds, b.point.planned_peak_bytes);
-    });
-  }
-
-  // The candidates that are placed, fastest first: all of them, or, where that is too much work, about evenly many over the range
-  // of bytes, the smallest among them. Chosen by bounds alone, so that the choice does not depend on a budget.
-  std::vector<Candidate> worth_placing() const {
-    const std::vector<Candidate> front = on_frontier();
-    const auto most = count_within(kMostNodesPlaced, nodes_, 8, 400);
-    if (static_cast<std::int64_t>(front.size()) <= most) return candidates_;
-    const auto bytes = [](const Candidate& candidate) { return static_cast<double>(candidate.point.planned_peak_bytes.count()); };
-    const double step = std::pow(bytes(front.back()) / bytes(front.front()), 1.0 / static_cast<double>(most));
-    std::vector<Candidate> chosen{front.front()};
-    for (const Candidate& candidate : front) {
-      if (bytes(candidate) <= bytes(chosen.back()) * step) chosen.push_back(candidate);
-    }
-    if (bytes(chosen.back()) > bytes(front.back())) chosen.push_back(front.back());
-    return chosen;
+  std::vector<Candidate> to_place() const {
+    return worth_placing(candidates_, count_within(kMostNodesPlaced, nodes_, 8, 400));
   }
 
   PlacedPoint placed(const Candidate& candidate) {

@@ -104,6 +104,10 @@ TEST(Rungs, WhatIsGivenIsObeyed) {
   const Words small{"--budget", std::to_string(budget) + "B"};
   EXPECT_EQ(run_snug(kPlan + small + Words{"--nonzero", "1", "--allow", "sparse"}).exit_code, 3);
   EXPECT_EQ(run_snug(kPlan + small + Words{"--precision", "fp32", "--allow", "precision"}).exit_code, 3);
+  const TemporaryFolder folder;
+  const auto path = folder / "recipe.toml";
+  std::ofstream(path) << "model = \"wrn-10-1\"\nbatch = 20\nthreads = 1\nallow = [\"sparse\"]\n[sparse]\nnonzero = 1.0\n";
+  EXPECT_EQ(run_snug(Words{"plan", path.string(), "--data", "embedded"} + small).exit_code, 3);
   EXPECT_EQ(json_of(kPlan + small + Words{"--nonzero", "0.25", "--allow", "sparse"}).at("nonzero"), 0.25);
 }
 
