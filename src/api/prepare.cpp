@@ -34,6 +34,15 @@ SparseOptions sparse_options(const train::SparseRecipe& sparse) {
           .threshold = sparse.threshold};
 }
 
+void refuse_what_the_cpu_alone_does(const train::Recipe& recipe) {
+  if (recipe.compress)
+    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
+  if (recipe.optimizer.momentum_bits != 32)
+    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
+  if (recipe.optimizer.drop_gradients)
+    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
+}
+
 }  // namespace
 
 DType stored_as(std::string_view precision, std::string_view device) {
@@ -66,15 +75,10 @@ data::Description random_description(const train::Recipe& recipe) {
 }
 
 Backend open_backend(const train::Recipe& recipe) {
+  if (recipe.device != "cpu") refuse_what_the_cpu_alone_does(recipe);
   stored_as(recipe.precision, recipe.device);  // before a device is looked for
   if (recipe.sparse.nonzero.value_or(1) < 1 && recipe.device != "cpu")
     throw_user_error("sparse weights are trained on the CPU so far; leave out --nonzero or --device {}", recipe.device);
-  if (recipe.compress && recipe.device != "cpu")
-    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
-  if (recipe.optimizer.momentum_bits != 32 && recipe.device != "cpu")
-    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
-  if (recipe.optimizer.drop_gradients && recipe.device != "cpu")
-    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
