@@ -18,7 +18,7 @@ struct TrainingOptions {
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
   // How far a plan may go for the budget: "exact" (the same bits), "reassociated" (sums in another order), "microbatch"
   // (batch-norm statistics of parts of the batch), "precision" (stored in bf16 where nothing else is asked for), "compressed"
-  // (activations wait for backward in 4 bits an element).
+  // (activations wait for backward in 4 bits an element). Not yet "sparse", which needs a training loop that rewires.
   std::string allow = "exact,reassociated,microbatch";
   // What weights, gradients, momenta and activations are stored in: "fp32", "bf16" or "fp16". In fp16 the loss scale follows the
   // gradients: a step that overflows is skipped.

@@ -51,10 +51,18 @@ std::string checkpoint_of(const train::Recipe& recipe, const Plan& plan) {
   return recomputes(plan) ? std::string(kAsPlanned) : "none";
 }
 
-RunExplanation explain_run(const train::Recipe& recipe, const Plan& plan) {
-  const std::string checkpoint = checkpoint_of(recipe, plan);
+RunExplanation explain_run(const train::Recipe& chosen, const Plan& plan) {
+  const std::string checkpoint = checkpoint_of(chosen, plan);
   if (checkpoint == kAsPlanned) throw UserError("the run's plan came from a file, which does not say how it was made");
-  const Backend backend = open_backend(recipe);
+  const Backend backend = open_backend(chosen);
+  // The recipe as it was asked for: what the solver was allowed to choose, it chose.
+  train::Recipe recipe = chosen;
+  const Allowance allowed = parse_allowance(recipe.allow);
+  const bool narrowed =
+      allowed.has(Exactness::precision) && recipe.precision == narrower_precision(recipe.device) && !recipe.rounding;
+  if (narrowed) recipe.precision = "fp32";
+  const std::optional<double> nonzero = allowed.has(Exactness::sparse) ? recipe.sparse.nonzero : std::nullopt;
+  if (nonzero) recipe.sparse.nonzero.reset();
   FitRequest request = fit_request(recipe, description_of(recipe, plan), find_costs(std::nullopt, backend).table());
   request.microbatch.reset();
   request.checkpoint.reset();
@@ -66,7 +74,9 @@ RunExplanation explain_run(const train::Recipe& recipe, const Plan& plan) {
                             .checkpoint = parse_checkpoint_strategy(checkpoint),
                             .workspace_limit = recipe.workspace_limit,
                             .compress_bits = report::compress_bits(plan.program),
-                            .fuses_update = has_node(plan, [](const Node& node) { return node.phase == Phase::update; })};
+                            .fuses_update = has_node(plan, [](const Node& node) { return node.phase == Phase::update; }),
+                            .narrowed = narrowed,
+                            .nonzero = nonzero};
   return {.frontier = find_frontier(request, backend), .steps = explain(request, point, backend)};
 }
 

@@ -15,9 +15,9 @@ struct RunExplanation {
   std::vector<MethodStep> steps;  // from everything at once to the run's plan
 };
 
-// UserError when it cannot be known here: the run's device is missing, or its plan came from a file that does not say how it was
-// made.
-RunExplanation explain_run(const train::Recipe& recipe, const Plan& plan);
+// `chosen`: the run's recipe, with what the solver chose. UserError when it cannot be known here: the run's device is missing, or
+// its plan came from a file that does not say how it was made.
+RunExplanation explain_run(const train::Recipe& chosen, const Plan& plan);
 
 // The strategy that a run's plan was made by. One that came from a file does not say it.
 std::string checkpoint_of(const train::Recipe& recipe, const Plan& plan);

@@ -15,12 +15,12 @@ namespace snug {
 
 namespace {
 
-std::int64_t own_image_size(const train::Recipe& recipe) {
-  const Graph graph = frontend::build_zoo_model(recipe.model, {.batch = 1});
-  for (const State& state : graph.states) {
-    if (state.name == "images") return state.type.shape[2];
-  }
-  throw_user_error("'{}' does not take images", recipe.model);
+// Of the images that a model takes; image_size 0: its own.
+Shape own_shape(const std::string& model, std::int64_t image_size) {
+  const Graph graph = frontend::build_zoo_model(model, {.batch = 1, .image_size = image_size});
+  const auto images = std::ranges::find_if(graph.states, [](const State& state) { return state.name == "images"; });
+  if (images == graph.states.end()) throw_user_error("'{}' does not take images", model);
+  return images->type.shape;
 }
 
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
@@ -32,6 +32,15 @@ SparseOptions sparse_options(const train::SparseRecipe& sparse) {
           .method = parse_sparse_method(sparse.method).value_or(SparseStore::Method::dsr),
           .rewire_fraction = sparse.rewire_fraction,
           .threshold = sparse.threshold};
+}
+
+void refuse_what_the_cpu_alone_does(const train::Recipe& recipe) {
+  if (recipe.compress)
+    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
+  if (recipe.optimizer.momentum_bits != 32)
+    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
+  if (recipe.optimizer.drop_gradients)
+    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
 }
 
 }  // namespace
@@ -56,10 +65,17 @@ SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>&
 
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
   return data::open_dataset(recipe.data,
-                            {.image_size = recipe.image_size.value_or(0), .default_image_size = own_image_size(recipe)});
+                            {.image_size = recipe.image_size.value_or(0), .default_image_size = own_shape(recipe.model, 0)[2]});
+}
+
+data::Description random_description(const train::Recipe& recipe) {
+  const Shape shape = own_shape(recipe.model, recipe.image_size.value_or(0));
+  // No classes of its own: the model's stay.
+  return {.name = "random", .channels = shape[1], .height = shape[2], .width = shape[3]};
 }
 
 Backend open_backend(const train::Recipe& recipe) {
+  if (recipe.device != "cpu") refuse_what_the_cpu_alone_does(recipe);
   stored_as(recipe.precision, recipe.device);  // before a device is looked for
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
@@ -69,12 +85,6 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
   const DType dtype = stored_as(recipe.precision, recipe.device);
   const std::optional<CheckpointStrategy> checkpoint =
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
-  if (recipe.compress && recipe.device != "cpu")
-    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
-  if (recipe.optimizer.momentum_bits != 32 && recipe.device != "cpu")
-    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
-  if (recipe.optimizer.drop_gradients && recipe.device != "cpu")
-    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
@@ -111,6 +121,8 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     const DType narrow = stored_as(precision, recipe.device);
     narrower = {.model = [build, narrow](std::int64_t microbatch) { return build(microbatch, narrow); }, .sgd = sgd(precision)};
   }
+  Allowance allowed = parse_allowance(recipe.allow);
+  if (recipe.sparse.nonzero) allowed.remove(Exactness::sparse);  // a share that is given is obeyed, 1 too
   return {.model = [build, dtype](std::int64_t microbatch) { return build(microbatch, dtype); },
           .options = {.batch = recipe.batch,
                       .sgd = sgd(recipe.precision),
@@ -125,7 +137,7 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
           .checkpoint = checkpoint,
           .min_microbatch = recipe.min_microbatch.value_or(10),
           .statistics_group = recipe.statistics_group.value_or(0),
-          .allowed = parse_allowance(recipe.allow),
+          .allowed = allowed,
           .narrower = std::move(narrower)};
 }
 
@@ -170,6 +182,7 @@ train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   if (point.compress_bits > 0) recipe.compress = point.compress_bits;
   if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
   if (point.narrowed) recipe.precision = narrower_precision(recipe.device);
+  if (point.nonzero) recipe.sparse.nonzero = point.nonzero;
   return recipe;
 }
 

@@ -25,6 +25,9 @@ std::string_view narrower_precision(std::string_view device);
 // Image folders come in the size that the recipe or else the model asks for.
 std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe);
 
+// Random images of the model's own shape, or of the size that the recipe asks for: what a plan is made for when no data is named.
+data::Description random_description(const train::Recipe& recipe);
+
 // UserError when the device is not there, or does not store the recipe's precision.
 Backend open_backend(const train::Recipe& recipe);
 

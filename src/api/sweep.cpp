@@ -65,6 +65,8 @@ FitRequest request_of(const SweepRequest& request, const data::Dataset* dataset,
   // One sweep, one precision.
   if (std::ranges::find(recipe.allow, "precision") != recipe.allow.end() && recipe.precision == "fp32")
     throw UserError("a sweep measures one precision; give it with --precision, and leave precision out of --allow");
+  if (std::ranges::find(recipe.allow, "sparse") != recipe.allow.end())
+    throw UserError("a sweep measures one share of the weights; give it with --nonzero, and leave sparse out of --allow");
   return fit_request(recipe, dataset == nullptr ? random_description(recipe) : dataset->description(), std::move(costs));
 }
 

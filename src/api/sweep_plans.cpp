@@ -5,7 +5,6 @@
 
 #include "api/sweep.h"
 #include "base/error.h"
-#include "frontend/zoo.h"
 
 namespace snug {
 
@@ -63,15 +62,6 @@ SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const s
     result.budgets.push_back({.bytes = budget, .plan = result.plans.size() - 1});
   }
   return result;
-}
-
-data::Description random_description(const train::Recipe& recipe) {
-  const Graph graph = frontend::build_zoo_model(recipe.model, {.batch = 1, .image_size = recipe.image_size.value_or(0)});
-  const auto images = std::ranges::find_if(graph.states, [](const State& state) { return state.name == "images"; });
-  if (images == graph.states.end()) throw_user_error("'{}' does not take images", recipe.model);
-  const Shape& shape = images->type.shape;
-  // No classes of its own: the model's stay.
-  return {.name = "random", .channels = shape[1], .height = shape[2], .width = shape[3]};
 }
 
 }  // namespace snug

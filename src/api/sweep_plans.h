@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset.h"
 #include "plan/fit.h"
-#include "train/recipe.h"
 
 namespace snug {
 
@@ -33,8 +31,5 @@ struct SweepPlans {
 // or, with `between`, from its second down to its first. DoesNotFit when the first is less than the smallest possible.
 SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const std::optional<std::pair<Bytes, Bytes>>& between,
                       std::size_t points);
-
-// What random images for the recipe's model look like.
-data::Description random_description(const train::Recipe& recipe);
 
 }  // namespace snug

@@ -53,6 +53,12 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   }
   if (options.budget_bytes < 0) throw_user_error("a budget of {} bytes is not possible", options.budget_bytes);
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
+  const Allowance allowed = parse_allowance(options.allow);
+  if (allowed.has(Exactness::sparse)) {
+    throw UserError(
+        "allow 'sparse' asks for weights whose pattern moves between steps, which a Trainer does not do so far; leave it out, or "
+        "use 'snug train'");
+  }
   Backend backend = backends::cpu_backend(thread_count(options.threads));
   const Costs costs = find_costs(options.costs == "machine" ? std::nullopt : std::optional(options.costs), backend);
   const auto graph_of = [&](DType dtype) {
@@ -79,7 +85,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
                                  .red_zone = options.checking ? Bytes(128) : Bytes(0)},
                      .min_microbatch = options.min_microbatch,
                      .statistics_group = options.statistics_group,
-                     .allowed = parse_allowance(options.allow)};
+                     .allowed = allowed};
   if (options.precision == "fp32") request.narrower = {.model = graph_of(stored_as(narrow, "cpu")), .sgd = sgd(narrow)};
   if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);

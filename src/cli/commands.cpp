@@ -7,12 +7,10 @@
 
 #include "api/costs.h"
 #include "api/prepare.h"
-#include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/output.h"
-#include "frontend/graph_builder.h"
-#include "frontend/zoo.h"
+#include "cli/recipe_flags.h"
 #include "plan/explain.h"
 #include "plan/fit.h"
 #include "report/frontier.h"
@@ -37,10 +35,6 @@ struct Planned {
   report::Settings settings;
 };
 
-int asked_threads(const Flags& flags) {
-  return flags.threads ? static_cast<int>(parse_count("--threads", *flags.threads, 1, 1024)) : 0;
-}
-
 void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 // As the flags say: read, or measured first.
@@ -51,73 +45,28 @@ Costs costs_of(const Flags& flags, const FitRequest& request, const Backend& bac
   return costs;
 }
 
+// The recipe that the flags make, for data that was named or else for random images of the model's own shape.
 Planned make_plan(const Flags& flags, const PassOptions& passes) {
-  const auto [batch, microbatch] = examples_of(flags);
-  const std::int64_t min_microbatch =
-      flags.min_microbatch ? parse_count("--min-microbatch", *flags.min_microbatch, 1, kMostExamples) : 10;
-  const std::int64_t group =
-      flags.statistics_group ? parse_count("--statistics-group", *flags.statistics_group, 1, kMostExamples) : 0;
-  const double nonzero = flags.nonzero ? parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1) : 1.0;
-  const std::optional<Bytes> budget = flags.budget ? std::optional(parse_size("--budget", *flags.budget)) : std::nullopt;
-  const std::optional<CheckpointStrategy> checkpoint =
-      flags.checkpoint ? std::optional(parse_checkpoint_strategy(*flags.checkpoint)) : std::nullopt;
-  const Allowance allowed = flags.allow ? parse_allowance(parse_list("--allow", *flags.allow)) : Allowance();
-  const std::string precision = flags.precision.value_or("fp32");
-  const int threads = thread_count(asked_threads(flags));
-  const frontend::ZooOptions options{
-      .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
-      .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0,
-      .statistics_group = group};
-
-  Backend backend = backends::cpu_backend(threads);
-  const std::optional<Bytes> workspace_limit =
-      flags.workspace_limit ? std::optional(parse_size("--workspace-limit", *flags.workspace_limit)) : std::nullopt;
-  const auto build = [name = *flags.model, frozen = flags.frozen, options](std::int64_t size, DType stored) {
-    frontend::ZooOptions sized = options;
-    sized.batch = size;
-    sized.dtype = stored;
-    Graph graph = frontend::build_zoo_model(name, sized);
-    frontend::freeze(graph, frozen);
-    return graph;
-  };
-  const auto sgd = [&](std::string_view of, const std::optional<std::string>& rounding) {
-    SgdOptions sgd_options = sgd_for(of, rounding);
-    sgd_options.nesterov = parse_nesterov(flags).value_or(true);
-    sgd_options.momentum_bits = static_cast<int>(parse_momentum_bits(flags).value_or(32));
-    return sgd_options;
-  };
-  const DType dtype = stored_as(precision, "cpu");
-  std::optional<FitRequest::Narrower> narrower;
-  if (!flags.precision) {
-    const DType narrow = stored_as(narrower_precision("cpu"), "cpu");
-    narrower = {.model = [build, narrow](std::int64_t size) { return build(size, narrow); },
-                .sgd = sgd(narrower_precision("cpu"), std::nullopt)};
-  }
-  FitRequest request{.model = [build, dtype](std::int64_t size) { return build(size, dtype); },
-                     .options = {.batch = batch,
-                                 .sgd = sgd(precision, flags.rounding),
-                                 .sparse = {.nonzero = nonzero},
-                                 .compress_bits = static_cast<int>(parse_compress(flags).value_or(0)),
-                                 .passes = passes,
-                                 .workspace_limit = workspace_limit},
-                     .budget = budget,
-                     .microbatch = microbatch,
-                     .checkpoint = checkpoint,
-                     .min_microbatch = min_microbatch,
-                     .statistics_group = group,
-                     .allowed = allowed,
-                     .narrower = std::move(narrower)};
-  if (flags.drop_gradients) request.options.passes.enabled.emplace_back("drop_gradients");
+  if (!names_recipe(flags)) examples_of(flags);  // says what is missing
+  train::Recipe recipe = recipe_of(flags);
+  if (!flags.data) recipe.data = "random";
+  const data::Description data = flags.data ? open_data(recipe)->description() : random_description(recipe);
+  Backend backend = open_backend(recipe);
+  FitRequest request = fit_request(recipe, data);
+  PassOptions all = passes;
+  all.enabled.insert(all.enabled.end(), request.options.passes.enabled.begin(), request.options.passes.enabled.end());
+  request.options.passes = std::move(all);
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
-  report::Settings settings{.precision = found.point.narrowed ? std::string(narrower_precision("cpu")) : precision,
-                            .nonzero = nonzero,
+  const train::Recipe chosen = with_choices(recipe, found.point);
+  report::Settings settings{.precision = chosen.precision,
+                            .nonzero = chosen.sparse.nonzero.value_or(1),
                             .checkpoint = to_string(found.point.checkpoint),
-                            .statistics_group = group,
-                            .budget = budget,
+                            .statistics_group = chosen.statistics_group.value_or(0),
+                            .budget = chosen.budget_bytes,
                             .backend = std::string(backend.name),
-                            .threads = threads,
+                            .threads = thread_count(static_cast<int>(chosen.threads)),
                             .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),
                             .costs = describe_source(costs)};
   return {.request = std::move(request), .fit = std::move(found), .backend = std::move(backend), .settings = std::move(settings)};

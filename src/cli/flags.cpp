@@ -29,7 +29,8 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--allow", flags.allow, "LIST",
       "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
-      "of parts of the batch) (default: these three), precision (16 bits), compressed (activations wait for backward in 4 bits)");
+      "of parts of the batch) (default: these three); beside them precision (16 bits), compressed (activations wait for backward "
+      "in 4 bits), sparse (part of the weights, where nothing else fits)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--statistics-group", flags.statistics_group, "N",
       "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");
@@ -39,11 +40,13 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "or what the budget asks for)");
   add(app, "--compress", flags.compress, "BITS",
       "activations wait for backward in 8, 4 or 2 bits an element, rounded by chance (default: as they are)");
+  add(app, "--momentum", flags.momentum, "M", "share of the last update that goes on (default: 0.9)");
   add(app, "--momentum-bits", flags.momentum_bits, "BITS",
       "8: the momentum of large parameters is kept in codes of 8 bits (default: 32, as the parameters)");
   add(app, "--nesterov", flags.nesterov, "YES|NO", "Nesterov's momentum, or plain heavy-ball (default: yes)");
   app.add_flag("--drop-gradients", flags.drop_gradients,
                "add gradients to the momentum at once, so that they are not kept; with --nesterov no");
+  add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
   add(app, "--nonzero", flags.nonzero, "SHARE",
@@ -83,8 +86,10 @@ void add_run_folder(CLI::App& app, Flags& flags) {
 }  // namespace
 
 void add_plan_flags(CLI::App& app, Flags& flags) {
-  add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
+  add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
   add_program_flags(app, flags, "");
+  add_data_flag(app, flags, "images of the model's own shape");
+  add_device_flag(app, flags);
   add_budget_flag(app, flags);
   app.add_flag("--measure-costs", flags.measure_costs, "first measure this model's node times on this machine");
   app.add_flag("--explain", flags.explain, "what one more MB buys, and what each method saves");
@@ -99,8 +104,10 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_profile_flags(CLI::App& app, Flags& flags) {
-  add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
+  add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
   add_program_flags(app, flags, "");
+  add_data_flag(app, flags, "images of the model's own shape");
+  add_device_flag(app, flags);
   add_budget_flag(app, flags);
   add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real (a plan), or paper (the report's)");
   add_json_flag(app, flags);
@@ -117,9 +124,7 @@ void add_train_flags(CLI::App& app, Flags& flags) {
   add_device_flag(app, flags);
   add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
   add(app, "--learning-rate", flags.learning_rate, "R", "of SGD with Nesterov momentum (default: 0.1)");
-  add(app, "--momentum", flags.momentum, "M", "share of the last update that goes on (default: 0.9)");
   add(app, "--weight-decay", flags.weight_decay, "D", "pull of the weights towards zero (default: 0.0005)");
-  add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
   add(app, "--schedule", flags.schedule, "KIND", "the learning rate over time: constant, step or cosine (default: constant)");
   add(app, "--warmup-steps", flags.warmup_steps, "N", "steps in which the learning rate rises from 0");
   add(app, "--milestones", flags.milestones, "E,E", "epochs after which 'step' multiplies the rate by --gamma");
@@ -146,7 +151,6 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
   add(app, "--steps", flags.steps, "N", "timed at each budget, of which the median counts (default: 5)");
   add_device_flag(app, flags);
   add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
-  add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
   add_json_flag(app, flags);
   add(app, "--html", flags.html, "FILE", "also write a page that draws it, for a browser");
 }

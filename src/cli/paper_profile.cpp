@@ -15,11 +15,15 @@ namespace {
 
 // What changes a plan and cannot change this: saying nothing would look as if it had been followed.
 void refuse_flags_of_plans(const Flags& flags) {
-  const std::array<std::pair<std::string_view, bool>, 12> given{{{"--budget", flags.budget.has_value()},
+  const std::array<std::pair<std::string_view, bool>, 16> given{{{"--budget", flags.budget.has_value()},
                                                                  {"--allow", flags.allow.has_value()},
                                                                  {"--min-microbatch", flags.min_microbatch.has_value()},
                                                                  {"--statistics-group", flags.statistics_group.has_value()},
                                                                  {"--compress", flags.compress.has_value()},
+                                                                 {"--data", flags.data.has_value()},
+                                                                 {"--device", flags.device.has_value()},
+                                                                 {"--momentum", flags.momentum.has_value()},
+                                                                 {"--clip-norm", flags.clip_norm.has_value()},
                                                                  {"--momentum-bits", flags.momentum_bits.has_value()},
                                                                  {"--nesterov", flags.nesterov.has_value()},
                                                                  {"--drop-gradients", flags.drop_gradients},

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::int64_t kMostSteps = 1'000'000'000'000;
 
-bool is_recipe_file(const std::string& model) { return model.ends_with(".toml"); }
-
 void take_count(std::string_view flag, const std::optional<std::string>& text, std::int64_t least, std::int64_t most,
                 std::optional<std::int64_t>& target) {
   if (text) target = parse_count(flag, *text, least, most);
@@ -64,12 +62,14 @@ void take_length(const Flags& flags, train::Recipe& recipe) {
 
 }  // namespace
 
+bool names_recipe(const Flags& flags) { return flags.model && flags.model->ends_with(".toml"); }
+
 train::Recipe recipe_of(const Flags& flags) {
   if (!flags.model) {
     throw_user_error("'snug {0}' needs a model or a recipe, as in 'snug {0} small-cnn' (see 'snug {0} --help')", flags.command);
   }
   train::Recipe recipe;
-  if (is_recipe_file(*flags.model)) {
+  if (names_recipe(flags)) {
     recipe = train::read_recipe(*flags.model);
   } else {
     recipe.model = *flags.model;
@@ -97,8 +97,11 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
   if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
   if (flags.allow) recipe.allow = parse_list("--allow", *flags.allow);
-  // A precision that is given is obeyed.
-  if (flags.precision && recipe.allow.size() > 1) std::erase(recipe.allow, "precision");
+  // What is given is obeyed: there is nothing left to choose.
+  if (flags.precision) std::erase(recipe.allow, "precision");
+  if (flags.nonzero) std::erase(recipe.allow, "sparse");
+  if (flags.compress) std::erase(recipe.allow, "compressed");
+  if (recipe.allow.empty()) recipe.allow = train::Recipe().allow;
   if (!flags.frozen.empty()) recipe.freeze = flags.frozen;
   if (flags.init) recipe.init = *flags.init;
   if (flags.augment) {

@@ -6,6 +6,9 @@
 
 namespace snug::cli {
 
+// Whether MODEL is the name of a recipe's file.
+bool names_recipe(const Flags& flags);
+
 // The recipe that MODEL names or, where it is the name of a model, a recipe with the defaults; then every flag that was given.
 train::Recipe recipe_of(const Flags& flags);
 

@@ -25,6 +25,7 @@ nlohmann::ordered_json json_of_run(const std::filesystem::path& folder) {
   const train::Recipe recipe = train::read_recipe(folder / train::kRecipeFile);
   const Plan plan = train::read_plan_file(folder / train::kPlanFile);
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = recipe.precision,
+                                                         .nonzero = recipe.sparse.nonzero.value_or(1),
                                                          .checkpoint = checkpoint_of(recipe, plan),
                                                          .statistics_group = recipe.statistics_group.value_or(0),
                                                          .budget = recipe.budget_bytes,

@@ -90,10 +90,11 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
 Run begin(const Flags& flags) {
   train::Recipe recipe = recipe_of(flags);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
-  train::LoopSettings settings = loop_settings(recipe, dataset->description());
+  loop_settings(recipe, dataset->description());  // complains before the search
   const Backend backend = open_backend(recipe);
   const Costs costs = costs_of(flags, backend);
   Fit found = plan_run(flags, recipe, dataset->description(), backend, costs.table());
+  train::LoopSettings settings = loop_settings(recipe, dataset->description());
   auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
   configure(*session, recipe);
   if (recipe.init) train::import_weights(*recipe.init, *session);
@@ -170,6 +171,9 @@ std::string opening(const Run& run) {
                      plan.program.batch);
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
   if (run.recipe.statistics_group) out += fmt::format(", batch norm over groups of {}", *run.recipe.statistics_group);
+  if (run.recipe.precision != "fp32") out += fmt::format(", {}", run.recipe.precision);
+  if (run.recipe.sparse.nonzero.value_or(1) < 1)
+    out += fmt::format(", {:g}% of the convolutions' weights", 100 * *run.recipe.sparse.nonzero);
   if (const int bits = report::compress_bits(plan.program); bits > 0) out += fmt::format(", activations kept in {} bits", bits);
   out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe.budget_bytes));

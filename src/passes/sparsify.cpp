@@ -191,6 +191,8 @@ std::optional<SparseStore::Method> parse_sparse_method(std::string_view name) {
   return static_cast<SparseStore::Method>(found - kMethods.begin());
 }
 
+bool can_sparsify(const Graph& graph) { return !eligible_nodes(graph).empty(); }
+
 Graph sparsify(Graph graph, const SparseOptions& options) {
   if (!(options.nonzero > 0 && options.nonzero <= 1))
     throw_user_error("a share of {} nonzero weights is not possible; use a number above 0, up to 1", options.nonzero);

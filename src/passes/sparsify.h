@@ -27,6 +27,9 @@ struct SparseOptions {
 std::string_view name_of(SparseStore::Method method);
 std::optional<SparseStore::Method> parse_sparse_method(std::string_view name);
 
+// Whether it has a weight that could be.
+bool can_sparsify(const Graph& graph);
+
 // UserError when the share is not in (0, 1], or nothing in the model can be sparse.
 Graph sparsify(Graph graph, const SparseOptions& options);
 

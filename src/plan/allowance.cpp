@@ -13,8 +13,6 @@ namespace snug {
 namespace {
 
 constexpr std::array<std::string_view, 6> kRungs{"exact", "reassociated", "microbatch", "precision", "compressed", "sparse"};
-// Those on which a method stands that the solver may choose by itself.
-constexpr std::array<std::string_view, 5> kReached{"exact", "reassociated", "microbatch", "precision", "compressed"};
 
 std::optional<Exactness> find_rung(std::string_view word) {
   const auto* const found = std::find(kRungs.begin(), kRungs.end(), word);
@@ -27,20 +25,18 @@ std::optional<Exactness> find_rung(std::string_view word) {
 std::string_view name_of(Exactness rung) { return kRungs[static_cast<std::size_t>(rung)]; }
 
 std::optional<std::string> objection_to_allowance(std::span<const std::string> rungs) {
-  if (rungs.empty()) return fmt::format("must name at least one of {}", fmt::join(kReached, ", "));
+  if (rungs.empty()) return fmt::format("must name at least one of {}", fmt::join(kRungs, ", "));
   for (const std::string& word : rungs) {
     const std::optional<Exactness> rung = find_rung(word);
-    if (!rung) return fmt::format("is '{}'; it can be {}", word.substr(0, 100), fmt::join(kReached, ", "));
-    if (std::find(kReached.begin(), kReached.end(), word) == kReached.end()) {
-      return fmt::format("'{}' is not available yet: no plan goes that far by itself; use {}", word, fmt::join(kReached, ", "));
-    }
+    if (!rung) return fmt::format("is '{}'; it can be {}", word.substr(0, 100), fmt::join(kRungs, ", "));
   }
   return std::nullopt;
 }
 
 Allowance parse_allowance(std::span<const std::string> rungs) {
   if (const auto objection = objection_to_allowance(rungs)) throw_user_error("allow {}", *objection);
-  Allowance allowance = Allowance::exact_only();
+  const auto is_default = [](const std::string& word) { return find_rung(word).value() <= Exactness::microbatch; };
+  Allowance allowance = std::any_of(rungs.begin(), rungs.end(), is_default) ? Allowance::exact_only() : Allowance();
   for (const std::string& word : rungs) allowance.add(find_rung(word).value());
   return allowance;
 }

@@ -25,6 +25,11 @@ class Allowance {
     return *this;
   }
 
+  Allowance& remove(Exactness rung) {
+    bits_ &= ~bit(rung);
+    return *this;
+  }
+
   friend bool operator==(const Allowance&, const Allowance&) = default;
 
  private:
@@ -34,10 +39,10 @@ class Allowance {
   unsigned bits_ = bit(Exactness::reassociated) | bit(Exactness::microbatch);
 };
 
-// What is wrong with such a list, as the end of a sentence that begins with "allow": a word that is no rung, none at all, or a
-// rung on which no method stands yet.
+// What is wrong with such a list, as the end of a sentence that begins with "allow": a word that is no rung, or none at all.
 std::optional<std::string> objection_to_allowance(std::span<const std::string> rungs);
-// The rungs named, and no others. UserError with that sentence.
+// The rungs named, and no others; where none of `exact`, `reassociated` and `microbatch` is named, they are allowed beside those
+// that are: who lets a plan go as far as `sparse` need not say that it may split the batch. UserError with that sentence.
 Allowance parse_allowance(std::span<const std::string> rungs);
 // The same from one text with commas, as in "exact,reassociated".
 Allowance parse_allowance(std::string_view text);

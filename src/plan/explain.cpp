@@ -13,7 +13,7 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
   const auto add = [&](std::string method) {
     if (so_far.workspace_limit == point.workspace_limit && so_far.checkpoint == point.checkpoint &&
         so_far.microbatch == point.microbatch && so_far.compress_bits == point.compress_bits &&
-        so_far.fuses_update == point.fuses_update && so_far.narrowed == point.narrowed) {
+        so_far.fuses_update == point.fuses_update && so_far.narrowed == point.narrowed && so_far.nonzero == point.nonzero) {
       steps.push_back({.method = std::move(method), .planned_peak_bytes = point.planned_peak_bytes, .seconds = point.seconds});
       return;
     }
@@ -26,6 +26,10 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
   if (point.narrowed) {
     so_far.narrowed = true;
     add("stored with 16 bits");
+  }
+  if (point.nonzero) {
+    so_far.nonzero = point.nonzero;
+    add(fmt::format("{:g}% of the convolutions' weights", 100 * *point.nonzero));
   }
   if (point.microbatch != so_far.microbatch) {
     so_far.microbatch = point.microbatch;

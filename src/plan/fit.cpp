@@ -28,6 +28,14 @@ std::string largest_values(const Plan& plan) {
   return text.empty() ? "none" : text;
 }
 
+// "a, b or c".
+std::string join_with_or(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == words.size() ? " or " : ", ", words[i]);
+  return text;
+}
+
 // The same request, for plans that are made on the way and not shown.
 FitRequest quiet(FitRequest request) {
   request.options.passes.dump = {};
@@ -54,6 +62,49 @@ std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optiona
   plain.checkpoint.reset();
   plain.options.compress_bits = 0;
   return plain_plan(plain, backend).plan.planned_peak_bytes;
+}
+
+// "add precision (about 12.44 MB) or sparse (about 9.87 MB) to --allow (about 4.10 MB with all of them)": rungs that are not
+// allowed and would make the smallest plan smaller, each by itself, then together; empty when there are none.
+std::string rungs_that_help(const FitRequest& request, const FrontierPoint& smallest, const Backend& backend) {
+  FrontierPoint base = smallest;
+  if (base.checkpoint.limit > Bytes(0)) base.checkpoint.limit = Bytes(1);  // as little as it can
+  // Nothing where the backend has no kernels for it, within a limit of workspace for example.
+  const auto bytes_of = [&](const FrontierPoint& point) -> std::optional<Bytes> {
+    try {
+      return compile_point(quiet(request), point, backend).planned_peak_bytes;
+    } catch (const UserError&) {
+      return std::nullopt;
+    }
+  };
+  FrontierPoint together = base;
+  std::vector<std::string> names;
+  const auto look_at = [&](Exactness rung, bool possible, const auto& take) {
+    if (!possible || request.allowed.has(rung)) return;
+    FrontierPoint point = base;
+    take(point);
+    const std::optional<Bytes> bytes = bytes_of(point);
+    if (!bytes || 100 * bytes->count() > 99 * smallest.planned_peak_bytes.count()) return;  // hardly
+    names.push_back(fmt::format("{} (about {})", name_of(rung), format_bytes(*bytes)));
+    take(together);
+  };
+  // Another model's kernels ask for other workspace than the one that the limit was found for.
+  look_at(Exactness::precision, request.narrower.has_value() && !smallest.narrowed, [&](FrontierPoint& point) {
+    point.narrowed = true;
+    point.fuses_update = point.fuses_update && !request.narrower->sgd.finds_overflow;
+    point.workspace_limit.reset();
+  });
+  look_at(Exactness::compressed, smallest.compress_bits == 0 && can_compress(backend),
+          [](FrontierPoint& point) { point.compress_bits = kSolverCompressBits; });
+  look_at(Exactness::sparse, !smallest.nonzero && can_be_sparse(request, backend), [](FrontierPoint& point) {
+    point.nonzero = kSolverNonzero.back();
+    point.workspace_limit.reset();
+  });
+  if (names.empty()) return {};
+  std::string text = fmt::format("add {} to --allow", join_with_or(names));
+  const std::optional<Bytes> all = names.size() > 1 ? bytes_of(together) : std::nullopt;
+  if (all) text += fmt::format(" (about {} with {} of them)", format_bytes(*all), names.size() == 2 ? "both" : "all");
+  return text;
 }
 
 // What else would make room, each as the end of "give that much, or ...".
@@ -83,18 +134,19 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
       }
     }
   }
-  if (smallest.compress_bits == 0 && !request.allowed.has(Exactness::compressed) && can_compress(backend)) {
-    FrontierPoint packed = smallest;
-    packed.compress_bits = kSolverCompressBits;
-    const Bytes bytes = compile_point(quiet(request), packed, backend).planned_peak_bytes;
-    if (bytes < smallest.planned_peak_bytes) {
-      ways.push_back(fmt::format("add {} to --allow, so that activations can wait in few bits (about {})",
-                                 name_of(Exactness::compressed), format_bytes(bytes)));
-    }
-  }
+  if (std::string more = rungs_that_help(request, smallest, backend); !more.empty()) ways.push_back(std::move(more));
   if (batch > 1 && smallest.microbatch == batch) ways.emplace_back("use a smaller --batch");
   if (ways.empty()) ways.emplace_back("use a smaller model");
   return ways;
+}
+
+// ", stored with 16 bits, 10% of the convolutions' weights, activations in 4 bits": as far as the solver went.
+std::string lossy_methods(const FrontierPoint& point) {
+  std::string text;
+  if (point.narrowed) text += ", stored with 16 bits";
+  if (point.nonzero) text += fmt::format(", {:g}% of the convolutions' weights", 100 * *point.nonzero);
+  if (point.compress_bits > 0) text += fmt::format(", activations in {} bits", point.compress_bits);
+  return text;
 }
 
 [[noreturn]] void refuse(const FitRequest& request, const PlacedPoint& smallest, const Backend& backend) {
@@ -110,13 +162,12 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
   }
   throw DoesNotFit(
       fmt::format(
-          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}{}, where the "
+          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}, where the "
           "largest values alive are {}; give that much, or {}",
           plan.program.name, request.options.batch, request.budget->count(), takes, bytes.count(), format_bytes(bytes),
           smallest.point.microbatch, to_string(smallest.point.checkpoint),
-          smallest.point.compress_bits > 0 ? fmt::format(", activations in {} bits", smallest.point.compress_bits) : "",
-          smallest.point.fuses_update ? " and weights updated in backward" : "", largest_values(plan),
-          fmt::join(ways_out(request, smallest.point, backend), ", or ")),
+          lossy_methods(smallest.point) + (smallest.point.fuses_update ? " and weights updated in backward" : ""),
+          largest_values(plan), fmt::join(ways_out(request, smallest.point, backend), ", or ")),
       bytes.count());
 }
 

@@ -2,6 +2,7 @@
 // budget, so a smaller budget never gets a larger plan, and the smallest that is possible is known to the byte.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -39,6 +40,12 @@ inline constexpr int kSolverCompressBits = 4;
 // Whether the backend has kernels that pack.
 bool can_compress(const Backend& backend);
 
+// The shares of the convolutions' weights that a search keeps where it may (rung `sparse`), in the order in which they are tried;
+// others are obeyed when they are given.
+inline constexpr std::array<double, 4> kSolverNonzero{0.5, 0.3, 0.2, 0.1};
+// Whether the model is dense, has weights that could be sparse, and the backend has kernels for them.
+bool can_be_sparse(const FitRequest& request, const Backend& backend);
+
 // UserError about a batch, microbatch or statistics group that is not possible.
 void check_request(const FitRequest& request);
 
@@ -49,21 +56,24 @@ struct FrontierPoint {
   std::int64_t microbatch = 0;
   CheckpointStrategy checkpoint = {};
   std::optional<Bytes> workspace_limit = {};
-  int compress_bits = 0;      // an element that waits for backward (passes/compress_activations.h); 0: it waits as it is
-  bool fuses_update = false;  // gradients die in backward (passes/fuse_update.h)
-  bool narrowed = false;      // of FitRequest::narrower
+  int compress_bits = 0;               // an element that waits for backward (passes/compress_activations.h); 0: it waits as it is
+  bool fuses_update = false;           // gradients die in backward (passes/fuse_update.h)
+  bool narrowed = false;               // of FitRequest::narrower
+  std::optional<double> nonzero = {};  // the share of the weights that is kept, where the solver chose it
 };
 
 struct Frontier {
-  std::vector<FrontierPoint> points;      // bytes ascending, seconds strictly descending
+  // Bytes ascending. Seconds strictly descending, but for where sparser plans begin: those are there only below all denser ones,
+  // however fast they are. So the plan for a budget is the last that fits.
+  std::vector<FrontierPoint> points;
   std::vector<FrontierPoint> considered;  // every program that was compared; not placed: the bytes are what liveness demands
 };
 
-// Deterministic, and limited by counts, never by the clock. Not empty: one plan there always is. UserError about a request that
-// contradicts itself.
+// Deterministic, and limited by counts, never by the clock. Not empty: one plan there always is. Sparser plans are looked at only
+// until one fits the request's budget. UserError about a request that contradicts itself.
 Frontier find_frontier(const FitRequest& request, const Backend& backend);
 
-// The fastest point of the frontier that fits the budget, or the smallest when none does, with its plan. The same as looking it
+// The last point of the frontier that fits the budget, or the smallest when none does, with its plan. The same as looking it
 // up in find_frontier(), but smaller and slower plans than the answer are not placed.
 struct PlacedPoint {
   FrontierPoint point;

@@ -45,8 +45,10 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
     skipped = false;
     const FrontierPoint& point = frontier.points[static_cast<std::size_t>(i)];
     const bool is_chosen = point.planned_peak_bytes == chosen.planned_peak_bytes;
-    std::string how = to_string(point.checkpoint);
-    if (point.narrowed) how += ", 16 bits";
+    // What was lost comes first: a line may be cut off at its end.
+    std::string how = point.nonzero ? fmt::format("{:g}% nonzero, ", 100 * *point.nonzero) : "";
+    if (point.narrowed) how += "16 bits, ";
+    how += to_string(point.checkpoint);
     if (point.compress_bits > 0) how += fmt::format(", activations in {} bits", point.compress_bits);
     if (point.fuses_update) how += ", updated in backward";
     if (point.workspace_limit) how += fmt::format(", workspace {}", format_bytes(*point.workspace_limit));
@@ -66,6 +68,7 @@ Json points_json(std::span<const FrontierPoint> points) {
                       {"compress_bits", point.compress_bits > 0 ? Json(point.compress_bits) : Json(nullptr)},
                       {"fused_update", point.fuses_update},
                       {"16_bits", point.narrowed},
+                      {"nonzero", point.nonzero ? Json(*point.nonzero) : Json(nullptr)},
                       {"workspace_limit_bytes", point.workspace_limit ? Json(point.workspace_limit->count()) : Json(nullptr)}});
   }
   return result;

@@ -87,8 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     NotYet, BadInputs,
-    testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp8",
-                             "precision 'fp8' is not possible on 'cpu'; use fp32, bf16 or fp16"},
+    testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp8", "precision is 'fp8'; it can be fp32, fp16, bf16"},
                     BadInput{"plan wrn-28-2 --batch 4 --precision fp16 --enable-pass fuse_update",
                              "pass 'fuse_update' makes each update during backward, but dynamic loss scaling looks at all "
                              "gradients before it; use fp32 or bf16, or leave out the pass"},

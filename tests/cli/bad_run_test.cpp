@@ -144,10 +144,9 @@ INSTANTIATE_TEST_SUITE_P(
             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
             "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
         Bad{"train small-cnn --allow magic",
-            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed"},
-        Bad{"train small-cnn --allow exact,sparse",
-            "allow 'sparse' is not available yet: no plan goes that far by itself; use exact, reassociated, microbatch, "
-            "precision, compressed"},
+            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse"},
+        Bad{"sweep small-cnn --batch 10 --allow exact,sparse",
+            "a sweep measures one share of the weights; give it with --nonzero, and leave sparse out of --allow"},
         Bad{"sweep small-cnn --batch 10 --allow exact,precision",
             "a sweep measures one precision; give it with --precision, and leave precision out of --allow"},
         Bad{"train small-cnn --checkpoint optimal",
@@ -257,27 +256,31 @@ INSTANTIATE_TEST_SUITE_P(
             "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 1765952 bytes "
             "(1.77 MB), with microbatches of 10 and checkpoint optimal:1571872, where the largest values alive are "
             "'d.pool1' (655.36 KB), 'conv1.again' (655.36 KB) and 'plain_input' (122.88 KB); give that much, or allow "
-            "smaller microbatches with --min-microbatch (now 10; about 448.06 KB with 1)",
+            "smaller microbatches with --min-microbatch (now 10; about 448.06 KB with 1), or add precision (about 905.73 KB) or "
+            "sparse (about 1.52 MB) to --allow (about 784.51 KB with both of them)",
             3},
         Bad{"plan small-cnn --batch 100 --budget 1MB --threads 1 --allow exact",
             "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 14847824 bytes "
             "(14.85 MB), with microbatches of 100 and checkpoint optimal:15674163 and weights updated in backward, where "
             "the largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and 'input' (1.23 MB); give that "
-            "much, or add microbatch to --allow, or use a smaller --batch",
+            "much, or add microbatch to --allow, or add precision (about 7.58 MB) or sparse (about 14.69 MB) to --allow (about "
+            "7.50 MB with both of them), or use a smaller --batch",
             3},
         Bad{"train small-cnn --out {dir}/new --microbatch 100 --budget 3MB --threads 1",
             "small-cnn at batch 100 does not fit 3000000 bytes: the least that it can be trained in with --microbatch 100"
             " is 14847824 bytes (14.85 MB), with microbatches of 100 and checkpoint optimal:15674163 and weights updated "
             "in backward, where the largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and "
-            "'plain_input' (1.23 MB); give that much, or leave out --microbatch, so that a smaller one can be chosen, or "
-            "use a smaller --batch",
+            "'plain_input' (1.23 MB); give that much, or leave out --microbatch, so that a smaller one can be chosen, "
+            "or add precision (about 7.58 MB) or sparse (about 14.69 MB) to --allow (about 7.50 MB with both of them), or use a "
+            "smaller --batch",
             3},
         Bad{"train small-cnn --out {dir}/new --microbatch 100 --checkpoint none --budget 3MB --threads 1",
             "small-cnn at batch 100 does not fit 3000000 bytes: it takes 17630800 bytes (17.63 MB), with microbatches of "
             "100 and checkpoint none and weights updated in backward, where the largest values alive are 'conv1' (6.55 "
             "MB), 'conv2' (3.28 MB) and 'pool1' (1.64 MB); give that much, or leave out --microbatch, so that a smaller "
-            "one can be chosen, or leave out --checkpoint, so that another strategy can be chosen, or add compressed "
-            "to --allow, so that activations can wait in few bits (about 14.48 MB), or use a smaller --batch",
+            "one can be chosen, or leave out --checkpoint, so that another strategy can be chosen, or add precision (about 9.12 "
+            "MB) or compressed (about 14.48 MB) to --allow (about 7.83 MB with both of them), or use a "
+            "smaller --batch",
             3}));
 
 // A disk without room for a snapshot: the run ends with a sentence, and the snapshots before it are whole.

@@ -92,7 +92,17 @@ TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {
             "snug: --compress takes 8, 4 or 2 bits, not '3'\n");
   EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--momentum-bits", "4"}).err,
             "snug: --momentum-bits takes 8 or 32, not '4'\n");
-  EXPECT_EQ(run_snug({"train", "small-cnn", "--device", "cuda", "--compress", "4"}).exit_code, 2);
+  const auto on_cuda = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments{"plan", "small-cnn", "--batch", "8", "--device", "cuda"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return run_snug(arguments).err;
+  };
+  EXPECT_EQ(on_cuda({"--compress", "4"}),
+            "snug: 'cuda' cannot keep activations in few bits so far; leave out --compress, or use --device cpu\n");
+  EXPECT_EQ(on_cuda({"--momentum-bits", "8"}),
+            "snug: 'cuda' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu\n");
+  EXPECT_EQ(on_cuda({"--nesterov", "no", "--drop-gradients"}),
+            "snug: 'cuda' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu\n");
   EXPECT_EQ(run_snug({"profile", "small-cnn", "--batch", "8", "--accounting", "paper", "--compress", "4"}).err,
             "snug: --compress is about plans, and --accounting paper makes none; leave one of them out\n");
 }

@@ -26,22 +26,29 @@ TEST(AllowanceTest, ExactIsAlwaysAllowedAndTheRestOnlyWhenNamed) {
   EXPECT_FALSE(split.has(Exactness::reassociated));
   EXPECT_FALSE(Allowance().has(Exactness::precision));
   EXPECT_FALSE(Allowance().has(Exactness::compressed));
-  EXPECT_TRUE(parse_allowance("compressed").has(Exactness::compressed));
-  EXPECT_FALSE(parse_allowance("compressed").has(Exactness::microbatch));
+  EXPECT_TRUE(parse_allowance("exact,compressed").has(Exactness::compressed));
+  EXPECT_FALSE(parse_allowance("exact,compressed").has(Exactness::microbatch));
 }
 
 TEST(AllowanceTest, WhatIsNoRungIsRefusedWithTheKnownOnes) {
-  EXPECT_EQ(refusal("exact,magic"), "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed");
-  EXPECT_EQ(refusal("exact,,microbatch"), "allow is ''; it can be exact, reassociated, microbatch, precision, compressed");
-  EXPECT_EQ(refusal(""), "allow must name at least one of exact, reassociated, microbatch, precision, compressed");
+  EXPECT_EQ(refusal("exact,magic"), "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse");
+  EXPECT_EQ(refusal("exact,,microbatch"),
+            "allow is ''; it can be exact, reassociated, microbatch, precision, compressed, sparse");
+  EXPECT_EQ(refusal(""), "allow must name at least one of exact, reassociated, microbatch, precision, compressed, sparse");
 }
 
-TEST(AllowanceTest, RungsWithoutAMethodAreNotAvailableYet) {
-  EXPECT_TRUE(parse_allowance("precision").has(Exactness::precision));
-  for (const std::string rung : {"sparse"}) {
-    EXPECT_EQ(refusal("exact," + rung), "allow '" + rung +
-                                            "' is not available yet: no plan goes that far by itself; use exact, reassociated, "
-                                            "microbatch, precision, compressed");
+TEST(AllowanceTest, ALossyRungByItselfIsBesideTheUsualOnes) {
+  EXPECT_EQ(parse_allowance("precision,sparse"), Allowance().add(Exactness::precision).add(Exactness::sparse));
+  EXPECT_EQ(parse_allowance("exact,precision"), Allowance::exact_only().add(Exactness::precision));
+  EXPECT_EQ(parse_allowance("microbatch"), Allowance::exact_only().add(Exactness::microbatch));
+}
+
+TEST(AllowanceTest, EveryRungCanBeAllowed) {
+  const Allowance all = parse_allowance("exact,reassociated,microbatch,precision,compressed,sparse");
+  for (const Exactness rung : {Exactness::exact, Exactness::reassociated, Exactness::microbatch, Exactness::precision,
+                               Exactness::compressed, Exactness::sparse}) {
+    EXPECT_TRUE(all.has(rung)) << name_of(rung);
+    EXPECT_EQ(parse_allowance("exact").has(rung), rung == Exactness::exact) << name_of(rung);
   }
 }
 

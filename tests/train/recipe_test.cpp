@@ -130,7 +130,7 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(model + "precision = \"fp8\""), "recipe, line 2: precision is 'fp8'; it can be fp32, fp16, bf16");
   EXPECT_EQ(refusal(model + "device = \"tpu\""), "recipe, line 2: device is 'tpu'; it can be cpu, cuda");
   EXPECT_EQ(refusal(model + "allow = [\"exact\", \"lossy\"]"),
-            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch, precision, compressed");
+            "recipe, line 2: allow is 'lossy'; it can be exact, reassociated, microbatch, precision, compressed, sparse");
   EXPECT_EQ(refusal(model + "allow = \"exact\""), "recipe, line 2: allow must be a list of texts");
   EXPECT_EQ(refusal(model + "freeze = [1]"), "recipe, line 2: freeze must be a list of texts");
   EXPECT_EQ(refusal(model + "epochs = 1\nsteps = 2"), "recipe, line 3: steps cannot stand beside epochs; give one of the two");

@@ -5,6 +5,9 @@ function describePoint(point) {
   const parts = [];
   if (point.microbatch) parts.push(`microbatches of ${point.microbatch}`);
   if (point.checkpoint) parts.push(formatCheckpoint(point.checkpoint));
+  if (point['16_bits']) parts.push('16 bits');
+  if (point.nonzero) parts.push(`${Number((100 * point.nonzero).toPrecision(4))}% of the weights`);
+  if (point.compress_bits) parts.push(`activations in ${point.compress_bits} bits`);
   if (point.fused_update) parts.push('weights updated in backward');
   if (point.workspace_limit_bytes) parts.push(`kernels' scratch up to ${formatBytes(point.workspace_limit_bytes)}`);
   return parts.join(', ');

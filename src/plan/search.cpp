@@ -1,0 +1,445 @@
+#include "plan/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "ops/ops.h"
+#include "passes/checkpoint_optimal.h"
+#include "passes/forward_chain.h"
+#include "plan/candidates.h"
+#include "plan/even_splits.h"
+
+namespace snug {
+
+namespace {
+
+using Kind = CheckpointStrategy::Kind;
+
+constexpr std::string_view kFuseUpdate = "fuse_update";
+constexpr std::string_view kDropGradients = "drop_gradients";
+
+bool asks_for(const CompileOptions& options, std::string_view pass) {
+  const std::vector<std::string>& enabled = options.passes.enabled;
+  return std::find(enabled.begin(), enabled.end(), pass) != enabled.end();
+}
+
+// Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
+// network of a thousand layers gets fewer sizes and fewer placements.
+constexpr std::int64_t kMostNodesCompared = 250'000;
+constexpr std::int64_t kMostNodesPlaced = 60'000;
+constexpr std::int64_t kManyCandidates =
+    24;                                   // where there may be fewer, only those that are most often on the frontier are tried
+constexpr std::int64_t kMostLimits = 12;  // for each size of microbatch
+constexpr std::int64_t kFewLimits = 6;    // where there may be fewer candidates
+constexpr int kMostHalvings = 3;          // of the room that the largest workspace takes
+
+std::int64_t count_within(std::int64_t nodes_in_all, std::int64_t nodes_each, std::int64_t least, std::int64_t most) {
+  return std::clamp(nodes_in_all / std::max<std::int64_t>(nodes_each, 1), least, most);
+}
+
+class Search {
+ public:
+  Search(const FitRequest& request, const Backend& backend) : request_(request), options_(request.options), backend_(backend) {
+    backend_.answers = std::make_shared<KernelAnswers>();
+    options_.passes.dump = {};
+    options_.passes.verifies = false;
+    options_.optimal_answers = &optimal_answers_;
+  }
+
+  // Looks at every candidate's program; nothing is placed yet.
+  void compare() {
+    const std::int64_t batch = request_.options.batch;
+    const Program& whole = lowered(request_.microbatch.value_or(batch));
+    nodes_ = static_cast<std::int64_t>(whole.find_section(SectionKind::micro)->nodes.size());
+    const std::int64_t most = count_within(kMostNodesCompared, nodes_, 8, 600);
+    const bool tries_many = most >= kManyCandidates;
+    const Section& micro = *whole.find_section(SectionKind::micro);
+    const std::vector<Link> links = find_links(micro, find_forward_pass(micro));
+    const std::vector<CheckpointStrategy> named = named_strategies(links, tries_many);
+    const std::vector<Kind> fillers = limit_fillers(links);
+    const std::vector<std::int64_t> tried =
+        thin_out(sizes(), static_cast<std::size_t>(std::clamp<std::int64_t>(most / 12, 2, 24)));
+    const std::int64_t for_each = most / static_cast<std::int64_t>(tried.size());
+    const std::int64_t left = for_each - static_cast<std::int64_t>(named.size());
+    const std::int64_t limits = std::clamp<std::int64_t>(
+        left / std::max<std::int64_t>(static_cast<std::int64_t>(fillers.size()), 1), 2, tries_many ? kMostLimits : kFewLimits);
+    for (const std::int64_t size : tried) {
+      // Where not all can be tried: with the update in backward it is as fast, and smaller.
+      const bool fuses = !tries_many && may_fuse_update() && size == batch;
+      std::vector<FrontierPoint> points;
+      points.reserve(named.size());
+      for (const CheckpointStrategy& strategy : named) points.push_back(point_of(size, strategy, fuses));
+      consider_all(points);
+      for (const Kind filler : fillers) try_limits(size, filler, limits, fuses);
+    }
+    if (may_compress()) try_compression(tries_many);
+    if (tries_many && may_fuse_update()) try_fused_update();
+    if (!request_.options.workspace_limit && request_.allowed.has(Exactness::reassociated)) try_less_workspace(tries_many);
+    sort_by_time(candidates_);
+  }
+
+  // Places what may be on the frontier, the fastest first: a candidate is on it if its arena is smaller than all before it. A
+  // point that takes as long as the one before it takes fewer bytes, and its place.
+  std::vector<FrontierPoint> place_all() {
+    std::vector<FrontierPoint> points;
+    std::optional<Bytes> smallest;
+    for (const Candidate& candidate : to_place()) {
+      if (smallest && candidate.point.planned_peak_bytes >= *smallest) continue;
+      const PlacedPoint found = placed(candidate);
+      if (smallest && found.point.planned_peak_bytes >= *smallest) continue;
+      smallest = found.point.planned_peak_bytes;
+      if (!points.empty() && points.back().seconds == found.point.seconds) points.pop_back();
+      points.push_back(found.point);
+    }
+    return points;
+  }
+
+  // The plan for which no budget is needed, if it fits.
+  std::optional<PlacedPoint> place_plain_within(Bytes budget) {
+    prepare(plain_point(request_).microbatch);
+    const std::optional<Candidate> plain = look_at(plain_point(request_));
+    if (plain->point.planned_peak_bytes > budget) return std::nullopt;
+    PlacedPoint found = placed(*plain);
+    return found.point.planned_peak_bytes > budget ? std::nullopt : std::optional(std::move(found));
+  }
+
+  // What place_all() would have as the fastest within the budget, if anything; what cannot fit is not placed.
+  std::optional<PlacedPoint> place_fastest_within(Bytes budget) {
+    std::optional<PlacedPoint> best;
+    for (const Candidate& candidate : to_place()) {
+      if (best && candidate.point.seconds > best->point.seconds) break;
+      if (candidate.point.planned_peak_bytes > (best ? best->point.planned_peak_bytes : budget)) continue;
+      PlacedPoint found = placed(candidate);
+      const Bytes bytes = found.point.planned_peak_bytes;
+      if (best ? bytes < best->point.planned_peak_bytes : bytes <= budget) best = std::move(found);
+    }
+    return best;
+  }
+
+  // What place_all() would have as the smallest.
+  PlacedPoint place_smallest() {
+    std::vector<Candidate> by_bytes = to_place();
+    std::stable_sort(by_bytes.begin(), by_bytes.end(), [](const Candidate& a, const Candidate& b) {
+      return a.point.planned_peak_bytes < b.point.planned_peak_bytes;
+    });
+    std::optional<PlacedPoint> best;
+    for (const Candidate& candidate : by_bytes) {
+      if (best && candidate.point.planned_peak_bytes > best->point.planned_peak_bytes) break;
+      PlacedPoint found = placed(candidate);
+      const auto rank = [](const PlacedPoint& point) { return std::pair(point.point.planned_peak_bytes, point.point.seconds); };
+      if (!best || rank(found) < rank(*best)) best = std::move(found);
+    }
+    SNUG_CHECK(best, "a search for plans found none");
+    return std::move(*best);
+  }
+
+  // No plan takes fewer bytes: the states of the smallest microbatch, and beside them its largest value that a forward node
+  // reads. Where gradients die in backward they are no states, but then the whole batch is one microbatch.
+  Bytes floor() {
+    const std::vector<std::int64_t> possible = sizes();
+    const bool has_gradients = !asks_for(request_.options, kFuseUpdate) && !asks_for(request_.options, kDropGradients);
+    const Bytes least = floor_of(possible.back(), has_gradients);
+    return may_fuse_update() ? std::min(least, floor_of(possible.front(), false)) : least;
+  }
+
+  std::vector<FrontierPoint> considered() const {
+    std::vector<FrontierPoint> points;
+    points.reserve(candidates_.size());
+    for (const Candidate& candidate : candidates_) points.push_back(candidate.point);
+    return points;
+  }
+
+ private:
+  Bytes floor_of(std::int64_t size, bool has_gradients) {
+    const Program& program = lowered(size);
+    Bytes states;
+    for (const State& state : program.states) {
+      if (has_gradients || state.role != Role::gradient) states += state.type.bytes();
+    }
+    const Section& micro = *program.find_section(SectionKind::micro);
+    Bytes largest;
+    for (const Node& node : micro.nodes) {
+      if (node.phase != Phase::forward) continue;
+      for (const ValueId id : node.inputs) {
+        if (!micro.value(id).is_state()) largest = std::max(largest, micro.value(id).type.bytes());
+      }
+    }
+    return states + largest;
+  }
+
+  std::vector<std::int64_t> sizes() {
+    const std::int64_t batch = request_.options.batch;
+    if (request_.microbatch) return {*request_.microbatch};
+    const bool norm = depends_on_microbatch(request_);
+    if (!request_.allowed.has(norm ? Exactness::microbatch : Exactness::reassociated)) return {batch};
+    if (request_.statistics_group > 0) return even_splits_in_groups(batch, request_.statistics_group);
+    return even_splits(batch, norm ? std::clamp<std::int64_t>(request_.min_microbatch, 1, batch) : 1);
+  }
+
+  // Strategies that are what they are: all that fit the model, or the one that was given.
+  std::vector<CheckpointStrategy> named_strategies(const std::vector<Link>& links, bool tries_many) const {
+    if (request_.checkpoint) {
+      return leaves_limit_open(*request_.checkpoint) ? std::vector<CheckpointStrategy>{} : std::vector{*request_.checkpoint};
+    }
+    if (!tries_many) return {{.kind = Kind::none}, {.kind = Kind::no_bn}};
+    std::vector<CheckpointStrategy> strategies{
+        {.kind = Kind::none}, {.kind = Kind::no_bn}, {.kind = Kind::sqrt}, {.kind = Kind::log}};
+    const auto blocks = std::count_if(links.begin(), links.end(), [](const Link& link) { return link.joins_branches; });
+    for (std::int64_t every = 1; every <= std::min<std::int64_t>(4, blocks / 2); every *= 2)
+      strategies.push_back({.kind = Kind::residual_star, .every = every});
+    return strategies;
+  }
+
+  // The strategies that fill a limit: of a chain the programme over its links; where one stretch without a cut keeps most of the
+  // bytes, that has little to choose from, and single values are tried too.
+  std::vector<Kind> limit_fillers(const std::vector<Link>& links) const {
+    if (request_.checkpoint)
+      return leaves_limit_open(*request_.checkpoint) ? std::vector{request_.checkpoint->kind} : std::vector<Kind>{};
+    Bytes kept, most;
+    for (const Link& link : links) {
+      kept += link.kept;
+      most = std::max(most, link.kept);
+    }
+    return most.count() > kept.count() / 2 ? std::vector{Kind::optimal, Kind::greedy} : std::vector{Kind::optimal};
+  }
+
+  // The strategy that fills a limit, at limits from the most that microbatches of this size can use down to the least that they
+  // need, with the same ratio between neighbours.
+  void try_limits(std::int64_t size, Kind kind, std::int64_t count, bool fuses) {
+    const auto bytes_of = [&](const FrontierPoint& point) {
+      return static_cast<double>(consider_all({point}).front()->micro_bytes.count());
+    };
+    const auto everything = std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
+      return candidate.point.microbatch == size && candidate.point.checkpoint == CheckpointStrategy{};
+    });
+    const double most = everything != candidates_.end() ? static_cast<double>(everything->micro_bytes.count())
+                                                        : bytes_of(point_of(size, {.kind = Kind::none}, fuses));
+    const double least = bytes_of(point_of(size, {.kind = kind, .limit = Bytes(1)}, fuses));
+    std::vector<FrontierPoint> between;
+    between.reserve(static_cast<std::size_t>(count));
+    for (std::int64_t i = 1; i < count; ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(count);
+      const Bytes limit(static_cast<std::int64_t>(most * std::pow(least / most, share)));
+      between.push_back(point_of(size, {.kind = kind, .limit = limit}, fuses));
+    }
+    consider_all(between);
+  }
+
+  FrontierPoint point_of(std::int64_t size, const CheckpointStrategy& strategy, bool fuses) const {
+    return {.planned_peak_bytes = {},
+            .microbatch = size,
+            .checkpoint = strategy,
+            .workspace_limit = {},
+            .compress_bits = request_.options.compress_bits,
+            .fuses_update = fuses};
+  }
+
+  const Program& lowered(std::int64_t microbatch) {
+    auto found = lowered_.find(microbatch);
+    if (found == lowered_.end())
+      found = lowered_.emplace(microbatch, lower_model(request_.model(microbatch), backend_, request_.options)).first;
+    return found->second;
+  }
+
+  // Without names and layers, which no method looks at: such a program is copied much faster.
+  static Program nameless(Program program) {
+    for (Section& section : program.sections) {
+      for (Value& value : section.values) value.name = {};
+      for (Node& node : section.nodes) node.layer = {};
+    }
+    return program;
+  }
+
+  void prepare(std::int64_t microbatch) {
+    if (!nameless_.contains(microbatch)) nameless_.emplace(microbatch, nameless(lowered(microbatch)));
+  }
+
+  Plan make_plan(const FrontierPoint& point) {
+    CompileOptions options = options_;
+    options.passes.verifies = true;
+    apply(point, options);
+    std::vector<PassTiming> timings;
+    Plan plan = place(rewrite(lowered(point.microbatch), backend_, options, timings), request_.options.red_zone);
+    plan.pass_timings = std::move(timings);
+    return plan;
+  }
+
+  // Their programs become candidates, but for those that may not be taken, which are nothing in the result. As many at a time
+  // as the backend has threads; their order is that of the points all the same.
+  std::vector<std::optional<Candidate>> consider_all(const std::vector<FrontierPoint>& points) {
+    for (const FrontierPoint& point : points) prepare(point.microbatch);
+    std::vector<std::optional<Candidate>> found(points.size());
+    run_in_threads(points.size(), backend_.threads, [&](std::size_t i) { found[i] = look_at(points[i]); });
+    for (const std::optional<Candidate>& candidate : found) {
+      if (candidate) candidates_.push_back(*candidate);
+    }
+    return found;
+  }
+
+  std::optional<Candidate> look_at(FrontierPoint point) const {
+    CompileOptions options = options_;
+    apply(point, options);
+    std::vector<PassTiming> timings;
+    const Program program = rewrite(nameless_.at(point.microbatch), backend_, options, timings);
+    const std::optional<double> detour = point.workspace_limit ? seconds_of_variants(program) : 0;
+    if (!detour) return std::nullopt;
+    point.seconds = step_seconds(request_.options.costs, program) + *detour;
+    point.planned_peak_bytes = arena_bound(program, request_.options.red_zone);
+    Candidate candidate{.point = point, .largest_workspace = {}, .micro_bytes = {}};
+    for (const Section& section : program.sections) {
+      if (section.kind == SectionKind::micro)
+        candidate.micro_bytes = placement::lower_bound(placement_problem(liveness(section), request_.options.red_zone));
+      for (const Node& node : section.nodes) {
+        if (node.workspace.valid())
+          candidate.largest_workspace = std::max(candidate.largest_workspace, section.value(node.workspace).type.bytes());
+      }
+    }
+    return candidate;
+  }
+
+  // What a step takes longer because kernels are not the backend's first choice, where their own time is not known; nothing when
+  // one of them does not say how much.
+  std::optional<double> seconds_of_variants(const Program& program) const {
+    double seconds = 0;
+    for (const Section& section : program.sections) {
+      for (const Node& node : section.nodes) {
+        const NodeTypes types = types_of(section, node);
+        const KernelQuery query = backend_.query(node, types);
+        Accept accept;
+        if (backend_.choose(query, accept)->name == node.kernel) continue;
+        const KernelMatch match = backend_.find(node.kernel)->match(query);
+        const double slowdown = std::get<Accept>(match).slowdown;
+        if (slowdown <= 0) return std::nullopt;
+        if (is_measured_with_kernel(request_.options.costs, section, node)) continue;
+        const double runs = section.kind == SectionKind::micro ? static_cast<double>(microbatches(program)) : 1;
+        if (section.kind == SectionKind::micro || section.kind == SectionKind::update)
+          seconds += runs * (slowdown - 1) * node_seconds(request_.options.costs, section, node);
+      }
+    }
+    return seconds;
+  }
+
+  // By itself only in 4 bits: fewer cost accuracy, and more would never be on the frontier.
+  bool may_compress() const {
+    return request_.options.compress_bits == 0 && request_.allowed.has(Exactness::compressed) && can_compress(backend_);
+  }
+
+  void try_compression(bool tries_many) {
+    std::vector<Candidate> front = on_frontier(candidates_);
+    if (!tries_many) front.erase(front.begin(), front.end() - 1);
+    std::vector<FrontierPoint> points;
+    for (const Candidate& candidate : front) {
+      points.push_back(candidate.point);
+      points.back().compress_bits = kSolverCompressBits;
+    }
+    consider_all(points);
+  }
+
+  // Only where a step is one microbatch is a gradient whole within backward, and only where no gradient has to wait
+  // for the others is that enough.
+  bool may_fuse_update() const {
+    const std::int64_t batch = request_.options.batch;
+    return request_.microbatch.value_or(batch) == batch && request_.options.sgd.clip_norm == 0 &&
+           !request_.options.sgd.finds_overflow && !asks_for(request_.options, kFuseUpdate) &&
+           !asks_for(request_.options, kDropGradients);
+  }
+
+  void try_fused_update() {
+    std::vector<FrontierPoint> points;
+    for (const Candidate& candidate : on_frontier(candidates_)) {
+      if (candidate.point.microbatch != request_.options.batch) continue;
+      points.push_back(candidate.point);
+      points.back().fuses_update = true;
+    }
+    consider_all(points);
+  }
+
+  // Where bytes matter most, on the frontier of what was looked at so far, or at its end: the same with less room for every
+  // kernel.
+  void try_less_workspace(bool tries_many) {
+    std::vector<Candidate> front = on_frontier(candidates_);
+    if (!tries_many) front.erase(front.begin(), front.end() - 1);
+    for (const Candidate& candidate : front) {
+      if (candidate.largest_workspace == Bytes(0)) continue;
+      std::vector<FrontierPoint> points;
+      for (int halvings = 1; halvings <= kMostHalvings; ++halvings) {
+        FrontierPoint point = candidate.point;
+        point.workspace_limit = Bytes(candidate.largest_workspace.count() >> static_cast<unsigned>(halvings));
+        if (!all_have_kernels(point)) break;
+        points.push_back(point);
+      }
+      consider_all(points);
+    }
+  }
+
+  bool all_have_kernels(const FrontierPoint& point) {
+    Backend limited = backend_;
+    limited.workspace_limit = point.workspace_limit;
+    const Program& program = lowered(point.microbatch);
+    return std::all_of(program.sections.begin(), program.sections.end(), [&](const Section& section) {
+      return std::all_of(section.nodes.begin(), section.nodes.end(), [&](const Node& node) {
+        const NodeTypes types = types_of(section, node);
+        Accept accept;
+        return limited.choose(limited.query(node, types), accept) != nullptr;
+      });
+    });
+  }
+
+  std::vector<Candidate> to_place() const {
+    return worth_placing(candidates_, count_within(kMostNodesPlaced, nodes_, 8, 400));
+  }
+
+  PlacedPoint placed(const Candidate& candidate) {
+    PlacedPoint found{.point = candidate.point, .plan = make_plan(candidate.point)};
+    found.point.planned_peak_bytes = found.plan.planned_peak_bytes;
+    return found;
+  }
+
+  const FitRequest& request_;
+  CompileOptions options_;  // the request's, for programs that are compared
+  OptimalAnswers optimal_answers_;
+  Backend backend_;
+  std::int64_t nodes_ = 0;                    // of one microbatch's forward and backward, before any method
+  std::map<std::int64_t, Program> lowered_;   // by size of microbatch
+  std::map<std::int64_t, Program> nameless_;  // the same, for comparing
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+void apply(const FrontierPoint& point, CompileOptions& options) {
+  options.checkpoint = point.checkpoint;
+  options.compress_bits = point.compress_bits;
+  if (point.workspace_limit) options.workspace_limit = point.workspace_limit;
+  if (point.fuses_update && !asks_for(options, kFuseUpdate)) options.passes.enabled.emplace_back(kFuseUpdate);
+}
+
+Frontier search_frontier(const FitRequest& request, const Backend& backend) {
+  Search search(request, backend);
+  search.compare();
+  Frontier frontier{.points = search.place_all(), .considered = search.considered()};
+  std::reverse(frontier.points.begin(), frontier.points.end());
+  return frontier;
+}
+
+PlacedPoint search_fastest_within(const FitRequest& request, const Backend& backend) {
+  SNUG_CHECK(request.budget, "a search for what fits a budget needs one");
+  Search search(request, backend);
+  // By fixed rates nothing is faster than everything at once. Measured ones may say that smaller microbatches are.
+  const bool plain_is_fastest =
+      request.options.costs.measured.empty() && !(request.checkpoint && leaves_limit_open(*request.checkpoint));
+  if (plain_is_fastest) {
+    if (std::optional<PlacedPoint> plain = search.place_plain_within(*request.budget)) return std::move(*plain);
+  }
+  search.compare();
+  std::optional<PlacedPoint> best = search.place_fastest_within(*request.budget);
+  return best ? std::move(*best) : search.place_smallest();
+}
+
+Bytes least_thinkable(const FitRequest& request, const Backend& backend) { return Search(request, backend).floor(); }
+
+}  // namespace snug
