@@ -180,10 +180,9 @@ dnnl::primitive_desc_base HalfImages::describe(std::int64_t images, const dnnl::
 }
 
 HalfImages::Pieces HalfImages::cut(std::byte* workspace) const {
-  constexpr Bytes kFloat(4);
   WorkspaceCutter cutter(workspace);
-  Pieces pieces{.weights = cutter.cut(size_of(weight_layout_) + kFloat),
-                .bias = call_.bias ? cutter.cut(Bytes(slices_.width * kFloat.count())) : nullptr,
+  Pieces pieces{.weights = cutter.cut(size_of(weight_layout_)),
+                .bias = call_.bias ? cutter.cut(Bytes(4 * slices_.width)) : nullptr,
                 .of_thread = {},
                 .used = {}};
   for (int part = 0; part < parts_; ++part) {

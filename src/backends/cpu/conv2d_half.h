@@ -48,7 +48,7 @@ class HalfImages {
   // In which the weights of a slice are wanted, floats.
   const dnnl::memory::desc& weight_layout() const { return weight_layout_; }
 
-  // Brings the weights of the channels from `first` on to `target`, which has room for one float more than the layout.
+  // Brings the weights of the channels from `first` on to `target`.
   using BringWeights = std::function<std::unique_ptr<BoundKernel>(std::int64_t first, float* target)>;
   std::unique_ptr<BoundKernel> bind(const Operand& from, const Operand& to, const Operand* bias, std::byte* workspace,
                                     const BringWeights& bring_weights) const;
