@@ -101,10 +101,11 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
   std::byte* tables = tables_of(arguments, gradient.workspace());
   auto chain = std::make_unique<PrimitiveChain>();
   chain->add_action(begin_gradient(arguments));
-  chain->add_action(gradient.bind(dy, x, arguments.workspace.data(), [&](std::int64_t /*first*/, const float* fresh) {
-    return gather_gradient(part, gradient.gradient_layout(), reinterpret_cast<const std::byte*>(fresh),
-                           arguments.outputs[0].type.dtype, arguments.outputs[0].data, tables, arguments.threads);
-  }));
+  chain->add_action(
+      gradient.bind(dy, x, arguments.workspace.data(), [&](std::int64_t /*out*/, std::int64_t /*in*/, const float* fresh) {
+        return gather_gradient(part, gradient.gradient_layout(), reinterpret_cast<const std::byte*>(fresh),
+                               arguments.outputs[0].type.dtype, arguments.outputs[0].data, tables, arguments.threads);
+      }));
   return chain;
 }
 
