@@ -13,8 +13,8 @@ namespace snug::backends::cpu {
 
 bool is_half(const Type& type) { return is_dense_real(type) && bits_per_element(type.dtype) == 16; }
 
-// Measured on WRN-28-2's step of 100 images on two threads: the convolutions' processor time is 6% more with little room, 5% with
-// the least, which leaves the other threads idle.
+// Measured on WRN-28-2's step of 100 images on two threads: 2 to 6% more processor time with little room, up to 9% with the
+// least, which leaves the other threads idle.
 KernelMatch accept_half(HalfRoom room, Bytes workspace, DType dtype, int threads) {
   const bool is_compared = dtype == DType::f16;  // bf16 has faster kernels, for which these are not variants
   switch (room) {
@@ -62,9 +62,14 @@ int parts_of(std::int64_t batch, HalfRoom room, int threads) {
   return room == HalfRoom::least ? 1 : static_cast<int>(std::min<std::int64_t>(batch, threads));
 }
 
-std::int64_t images_at_a_time(std::int64_t batch, int parts, std::int64_t floats_an_image, HalfRoom room) {
+// As many images as a thread's cache holds, but those of all threads take no more than a quarter of the batch's own room.
+// A weight's gradient that is larger than all images of a thread needs a second place where these come in several groups.
+std::int64_t images_at_a_time(std::int64_t batch, int parts, std::int64_t floats_an_image, std::int64_t floats_of_gradient,
+                              HalfRoom room) {
   if (room != HalfRoom::fast) return 1;
-  return std::clamp<std::int64_t>(kCachedFloats / floats_an_image, 1, (batch + parts - 1) / parts);
+  const std::int64_t of_thread = (batch + parts - 1) / parts;
+  if (of_thread * floats_an_image <= floats_of_gradient) return of_thread;
+  return std::clamp<std::int64_t>(kCachedFloats / floats_an_image, 1, std::max<std::int64_t>(batch / (8 * parts), 1));
 }
 
 // The sizes of groups that some thread's images come in.
@@ -153,7 +158,7 @@ HalfImages::HalfImages(Call call, HalfRoom room, int threads)
       parts_(parts_of(call_.from.shape[0], room, threads)),
       groups_(call_.attributes.integer("groups")),
       slices_(call_.to.shape[1], groups_, room),
-      group_(images_at_a_time(call_.from.shape[0], parts_, image_elements(from_of(1)) + image_elements(to_of(1)), room)) {
+      group_(images_at_a_time(call_.from.shape[0], parts_, image_elements(from_of(1)) + image_elements(to_of(1)), 0, room)) {
   const OmpThreads alone(1);
   weight_layout_ = describe(group_, nullptr).query_md(dnnl::query::weights_md);
   for (const std::int64_t images : group_sizes(call_.from.shape[0], parts_, group_))
@@ -284,7 +289,7 @@ HalfWeightGradient::HalfWeightGradient(Type dy, Type x, Type dw, const Attribute
       groups_(attributes.integer("groups")),
       slices_(dw_.shape[0], groups_, room),
       input_slices_(x_.shape[1], groups_, room_for_inputs(x_, dw_, room)),
-      group_(images_at_a_time(dy_.shape[0], parts_, image_elements(dy_of(1)) + image_elements(x_of(1)), room)) {
+      group_(images_at_a_time(dy_.shape[0], parts_, image_elements(dy_of(1)) + image_elements(x_of(1)), dw_.elements(), room)) {
   const OmpThreads alone(1);
   gradient_layout_ = describe(group_, nullptr).diff_weights_desc();
   for (const std::int64_t images : group_sizes(dy_.shape[0], parts_, group_))
