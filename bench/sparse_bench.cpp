@@ -1,12 +1,15 @@
 // Sparse convolutions against dense ones: the three products of every convolution of WRN-28-2, by each family of kernels, at
 // several densities. Times are the least of several runs, taken in turn, so that a busy moment of the machine hits all alike.
+// Prints the tables of docs/performance.md.
 //
-//   sparse_bench                                    batch 10, all densities
-//   sparse_bench --batch 2 --densities 0.1,0.3 --threads 1 --precision bf16
+//   sparse_bench                                    batch 10, all densities, fp32 and bf16
+//   sparse_bench --shapes                           and every shape by itself
+//   sparse_bench --batch 2 --densities 0.1,0.3 --threads 1 --precision fp16
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 
 #include <CLI/CLI.hpp>
@@ -35,7 +38,8 @@ struct Options {
   std::int64_t batch = 10;
   int threads = 0;
   int rounds = 15;
-  std::string precision = "fp32";
+  bool shapes = false;  // each by itself too
+  std::vector<std::string> precisions = {"fp32", "bf16"};
   std::vector<double> densities = {0.01, 0.05, 0.1, 0.3, 0.5, 1.0};
 };
 
@@ -90,6 +94,7 @@ class Timed {
 
   void write(std::size_t state, std::span<const std::byte> bytes) { executor_->write(StateId(state), bytes); }
   Bytes workspace() const { return workspace_; }
+  std::string kernel() const { return std::string(plan_->program.sections.front().nodes.front().kernel); }
 
   void run() {
     const auto start = std::chrono::steady_clock::now();
@@ -175,64 +180,173 @@ Timed sparse(const Backend& backend, const Problem& p, std::size_t product, doub
   return filled({backend, ops::sparse_conv2d_grad_weight, attributes, {p.y, p.x, columns, rows, values}, 4, dtype});
 }
 
-// The CPU's backend with one family of sparse kernels.
-Backend family_of(std::string_view prefix, int threads) {
-  Backend backend = backends::cpu_backend(threads);
-  std::erase_if(backend.kernels, [&](const KernelDef* kernel) {
-    return kernel->op.starts_with("sparse_conv2d") && !kernel->name.starts_with(prefix);
-  });
-  return backend;
+// Kernels that go about it in one way. As their names begin; expansion is by oneDNN or, for f16, through floats.
+struct Family {
+  std::string_view name;
+  std::vector<std::string_view> prefixes;
+  Backend backend;  // the CPU's with these sparse kernels alone
+
+  Family(std::string_view called, std::vector<std::string_view> beginnings, int threads)
+      : name(called), prefixes(std::move(beginnings)), backend(backends::cpu_backend(threads)) {
+    std::erase_if(backend.kernels,
+                  [&](const KernelDef* kernel) { return kernel->op.starts_with("sparse_conv2d") && !has(kernel->name); });
+  }
+  bool has(std::string_view kernel) const {
+    return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return kernel.starts_with(prefix); });
+  }
+};
+
+std::vector<Family> families(int threads) {
+  return {{"expansion", {"onednn_", "half_"}, threads}, {"pairs", {"pairs_"}, threads}, {"direct", {"direct_"}, threads}};
+}
+
+// Nothing when the family has no kernel for it.
+std::optional<Timed> try_sparse(const Backend& backend, const Problem& p, std::size_t product, double density, DType dtype) {
+  try {
+    return sparse(backend, p, product, density, dtype);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+// Seconds by family and density, for one product of one shape or for a sum of them. A family that cannot make one of them has no
+// sum.
+struct Times {
+  double dense = 0;
+  std::map<std::string_view, std::vector<double>> by_family;
+  std::vector<double> trained, fastest;  // as the backend chooses; the best family at each density
+  std::map<std::string_view, Bytes> workspace;
+
+  void add(const Times& other, double count) {
+    const auto add_each = [&](std::vector<double>& sum, const std::vector<double>& more) {
+      sum.resize(more.size());
+      for (std::size_t i = 0; i < more.size(); ++i) sum[i] += count * more[i];
+    };
+    const bool is_first = dense == 0;
+    dense += count * other.dense;
+    add_each(trained, other.trained);
+    add_each(fastest, other.fastest);
+    if (is_first) {
+      for (const auto& [name, seconds] : other.by_family) by_family[name] = {};
+    }
+    std::erase_if(by_family, [&](const auto& entry) { return !other.by_family.contains(entry.first); });
+    for (auto& [name, seconds] : by_family) add_each(seconds, other.by_family.at(name));
+  }
+};
+
+Times measure(const Options& options, const Backend& plain, const std::vector<Family>& all, const Problem& problem,
+              std::size_t product, DType dtype) {
+  struct Entry {
+    const Family* family;
+    std::vector<Timed> timed;  // by density
+  };
+  Timed reference = dense(plain, problem, product, dtype);
+  std::vector<Entry> entries;
+  for (const Family& family : all) {
+    Entry entry{.family = &family, .timed = {}};
+    for (const double density : options.densities) {
+      auto timed = try_sparse(family.backend, problem, product, density, dtype);
+      if (timed) entry.timed.push_back(std::move(*timed));
+    }
+    if (entry.timed.size() == options.densities.size()) entries.push_back(std::move(entry));
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    reference.run();
+    for (Entry& entry : entries) {
+      for (Timed& timed : entry.timed) timed.run();
+    }
+  }
+  Times times{.dense = reference.best(), .by_family = {}, .trained = {}, .fastest = {}, .workspace = {}};
+  for (const Entry& entry : entries) {
+    for (const Timed& timed : entry.timed) times.by_family[entry.family->name].push_back(timed.best());
+    times.workspace.emplace(entry.family->name, entry.timed.back().workspace());
+  }
+  for (std::size_t i = 0; i < options.densities.size(); ++i) {
+    const std::string chosen = sparse(plain, problem, product, options.densities[i], dtype).kernel();
+    double best = 1e9;
+    for (const Entry& entry : entries) {
+      best = std::min(best, entry.timed[i].best());
+      if (entry.family->has(chosen)) times.trained.push_back(entry.timed[i].best());
+    }
+    times.fastest.push_back(best);
+    SNUG_CHECK(times.trained.size() == i + 1, "{} is of no family", chosen);
+  }
+  return times;
+}
+
+void print_head(const Options& options, std::string_view first, bool with_workspace) {
+  fmt::print("| {} | dense, ms | kernels |", first);
+  for (const double density : options.densities) fmt::print(" {:g}% |", 100 * density);
+  fmt::print("{}\n|---|---|---|", with_workspace ? " workspace |" : "");
+  for (std::size_t i = 0; i < options.densities.size(); ++i) fmt::print("---|");
+  fmt::print("{}\n", with_workspace ? "---|" : "");
+}
+
+void print_row(std::string_view first, std::string_view kernels, const std::vector<double>& seconds, double dense_seconds) {
+  fmt::print("| {} | {} | {} |", first, first.empty() ? "" : fmt::format("{:.2f}", 1e3 * dense_seconds), kernels);
+  for (const double one : seconds) fmt::print(" {:.2f} |", one / dense_seconds);
+}
+
+void print_rows(std::string_view what, const Times& times, bool with_workspace) {
+  std::string_view first = what;
+  for (const auto& [name, seconds] : times.by_family) {
+    print_row(first, name, seconds, times.dense);
+    fmt::print("{}\n", with_workspace ? fmt::format(" {} |", times.workspace.at(name).count()) : "");
+    first = "";
+  }
+}
+
+DType dtype_of(const std::string& precision) {
+  if (precision == "fp32") return DType::f32;
+  if (precision == "bf16") return DType::bf16;
+  if (precision == "fp16") return DType::f16;
+  throw_user_error("--precision '{}' is not possible; give fp32, bf16 or fp16, or several of them, as in fp32,bf16", precision);
+}
+
+void run(const Options& options, const std::string& precision) {
+  const int threads = thread_count(options.threads);
+  const DType dtype = dtype_of(precision);
+  const Backend plain = backends::cpu_backend(threads);
+  const std::vector<Family> all = families(threads);
+  Times sum;
+  std::array<Times, kProducts.size()> by_product;
+  std::map<std::string, Times> by_shape;
+  std::vector<std::string> order;
+  for (const Layer& layer : kLayers) {
+    const Problem problem(layer, options.batch, dtype);
+    for (std::size_t product = 0; product < kProducts.size(); ++product) {
+      const Times times = measure(options, plain, all, problem, product, dtype);
+      by_product[product].add(times, layer.count);
+      sum.add(times, layer.count);
+      order.push_back(fmt::format("{} to {}, {}x{}{}, {}", layer.in, layer.out, layer.size, layer.size,
+                                  layer.stride == 2 ? ", stride 2" : "", kProducts[product]));
+      by_shape.emplace(order.back(), times);
+    }
+  }
+  print_head(options, precision, false);
+  for (std::size_t product = 0; product < kProducts.size(); ++product) {
+    const Times& times = by_product[product];
+    print_rows(kProducts[product], times, false);
+    print_row("", "as trained", times.trained, times.dense);
+    fmt::print("\n");
+  }
+  print_row("all three", "as trained", sum.trained, sum.dense);
+  fmt::print("\n");
+  print_row("", "the fastest of each", sum.fastest, sum.dense);
+  fmt::print("\n\n");
+  if (!options.shapes) return;
+  fmt::print("<details><summary>{}, shape by shape</summary>\n\n", precision);
+  print_head(options, precision, true);
+  for (const std::string& name : order) print_rows(name, by_shape.at(name), true);
+  fmt::print("\n</details>\n\n");
 }
 
 void run(const Options& options) {
   const int threads = thread_count(options.threads);
-  const DType dtype = options.precision == "bf16" ? DType::bf16 : DType::f32;
-  const Backend plain = backends::cpu_backend(threads);
-  const std::vector<std::pair<std::string, Backend>> families{{"expansion", family_of("onednn", threads)},
-                                                              {"direct", family_of("direct", threads)}};
-  fmt::print("WRN-28-2's convolutions, {} images, {}, {} thread{}; times beside dense, and the workspace\n\n", options.batch,
-             options.precision, threads, threads == 1 ? "" : "s");
-  fmt::print("{:28} {:>9}", "convolution", "dense ms");
-  for (const auto& [name, backend] : families) {
-    for (const double density : options.densities) fmt::print(" {:>9}", fmt::format("{:.3} {:g}%", name, 100 * density));
-    fmt::print(" {:>9}", "bytes");
-  }
-  fmt::print("\n");
-  double dense_all = 0;
-  std::map<std::pair<std::size_t, double>, double> all;
-  for (const Layer& layer : kLayers) {
-    const Problem problem(layer, options.batch, dtype);
-    for (std::size_t product = 0; product < kProducts.size(); ++product) {
-      std::vector<Timed> timed;
-      timed.push_back(dense(plain, problem, product, dtype));
-      for (const auto& [name, backend] : families) {
-        for (const double density : options.densities) timed.push_back(sparse(backend, problem, product, density, dtype));
-      }
-      for (int round = 0; round < options.rounds; ++round) {
-        for (Timed& one : timed) one.run();
-      }
-      fmt::print("{:28} {:9.3f}",
-                 fmt::format("{}->{} {}x{}{} {}", layer.in, layer.out, layer.size, layer.size, layer.stride == 2 ? "/2" : "",
-                             kProducts[product]),
-                 1e3 * timed[0].best());
-      dense_all += layer.count * timed[0].best();
-      std::size_t at = 1;
-      for (std::size_t f = 0; f < families.size(); ++f) {
-        for (const double density : options.densities) {
-          fmt::print(" {:8.2f}x", timed[at].best() / timed[0].best());
-          all[{f, density}] += layer.count * timed[at++].best();
-        }
-        fmt::print(" {:9}", timed[at - 1].workspace().count());
-      }
-      fmt::print("\n");
-    }
-  }
-  fmt::print("{:28} {:9.2f}", "all 24 of the network", 1e3 * dense_all);
-  for (std::size_t f = 0; f < families.size(); ++f) {
-    for (const double density : options.densities) fmt::print(" {:8.2f}x", all[{f, density}] / dense_all);
-    fmt::print(" {:9}", "");
-  }
-  fmt::print("\n");
+  fmt::print(
+      "The 24 convolutions of WRN-28-2 that are stored sparse, {} images, {} thread{}: time divided by the dense ones'.\n\n",
+      options.batch, threads, threads == 1 ? "" : "s");
+  for (const std::string& precision : options.precisions) run(options, precision);
 }
 
 }  // namespace
@@ -245,7 +359,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch, "images");
   app.add_option("--threads", options.threads, "threads (default: all cores)");
   app.add_option("--rounds", options.rounds, "runs of each, of which the fastest counts");
-  app.add_option("--precision", options.precision, "fp32 or bf16");
+  app.add_option("--precision", options.precisions, "fp32, bf16, fp16, or several, as in fp32,bf16")->delimiter(',');
+  app.add_flag("--shapes", options.shapes, "every shape by itself too");
   app.add_option("--densities", options.densities, "shares of the weights, as in 0.1,0.3")->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   try {

@@ -23,18 +23,29 @@ inline std::uint16_t half_from_double(double value) {
   return static_cast<std::uint16_t>(sign | ((static_cast<unsigned>(exponent + 14) << 10U) + (rounded - 1024U)));
 }
 
+// The same of a float, by its bits alone: for loops that no vector instruction does.
+inline std::uint16_t half_from_float(float value) {
+  constexpr std::uint32_t kInfinite = 0x477FF000U;  // 65520
+  constexpr std::uint32_t kNormal = 0x38800000U;    // 2^-14
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+  // The exponent moves from a float's bias to a half's, and what is cut off rounds what stays: a carry runs into the exponent.
+  std::uint32_t half = (magnitude + 0xFFFU + (magnitude >> 13U & 1U) - (112U << 23U)) >> 13U;
+  // The steps of floats from a half on are those of halves below the smallest normal one.
+  if (magnitude < kNormal) half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
+  if (magnitude >= kInfinite) half = magnitude > 0x7F800000U ? 0x7E00U : 0x7C00U;
+  return static_cast<std::uint16_t>((bits >> 16U & 0x8000U) | half);
+}
+
+// All cases are computed and one is taken, so that loops need not branch.
 inline float float_from_half(std::uint16_t bits) {
-  const unsigned exponent = (bits >> 10U) & 0x1FU;
-  const unsigned fraction = bits & 0x3FFU;
-  float magnitude = 0;
-  if (exponent == 0x1FU) {
-    magnitude = std::bit_cast<float>(0x7F800000U | (fraction << 13U));  // infinity, or NaN with its payload
-  } else if (exponent == 0) {
-    magnitude = static_cast<float>(fraction) * 0x1p-24F;
-  } else {
-    magnitude = std::bit_cast<float>(((exponent + 112U) << 23U) | (fraction << 13U));
-  }
-  return (bits & 0x8000U) != 0 ? -magnitude : magnitude;
+  const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7FFFU) << 13U;
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16U;
+  const float below_normal = std::bit_cast<float>(magnitude + (113U << 23U)) - 0x1p-14F;
+  std::uint32_t value = magnitude + (112U << 23U);
+  value = magnitude < (1U << 23U) ? std::bit_cast<std::uint32_t>(below_normal) : value;
+  value = magnitude >= (31U << 23U) ? magnitude | 0x7F800000U : value;  // infinity, or NaN with its payload
+  return std::bit_cast<float>(sign | value);
 }
 
 // The nearest bfloat16, ties to even.

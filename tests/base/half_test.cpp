@@ -40,6 +40,24 @@ TEST(Half, RoundsToNearestEven) {
   }
 }
 
+// Every half, the middle to the next one, and the floats beside these: all places where rounding turns over.
+TEST(Half, AFloatIsRoundedAsItsDoubleIs) {
+  const auto compare = [](float value) {
+    for (const float signed_value : {value, -value})
+      ASSERT_EQ(half_from_float(signed_value), half_from_double(signed_value)) << signed_value;
+  };
+  for (std::uint32_t bits = 0; bits < 0x7C00U; ++bits) {
+    const float half = float_from_half(static_cast<std::uint16_t>(bits));
+    const float next = bits + 1 == 0x7C00U ? 65536.0F : float_from_half(static_cast<std::uint16_t>(bits + 1));
+    for (const float value : {half, (half + next) / 2}) {
+      compare(value);
+      compare(std::nextafter(value, 0.0F));
+      compare(std::nextafter(value, 1e9F));
+    }
+  }
+  for (const float value : {1e-45F, 1e-30F, 65536.0F, 1e30F, INFINITY, NAN}) compare(value);
+}
+
 TEST(Half, TooLargeBecomesInfinite) {
   EXPECT_EQ(half_from_double(65519.99), 0x7BFF);
   EXPECT_EQ(half_from_double(65520.0), 0x7C00);

@@ -49,6 +49,7 @@ struct NamedBackend {
 
 std::vector<NamedBackend> families() {
   return {{"expansion", "onednn", ""},
+          {"expansion_f16", "half", "", DType::f16},
           {"expansion_bf16", "onednn", "", DType::bf16},
           {"pairs_bf16", "pairs", "", DType::bf16},
           {"stripes_bf16", "onednn", "_stripes", DType::bf16},

@@ -13,8 +13,8 @@ namespace snug::backends::cpu {
 
 bool is_half(const Type& type) { return is_dense_real(type) && bits_per_element(type.dtype) == 16; }
 
-// Measured on WRN-28-2's step of 100 images on two threads: the convolutions' processor time is 6% more with little room, 5% with
-// the least, which leaves the other threads idle.
+// Measured on WRN-28-2's step of 100 images on two threads: 2 to 6% more processor time with little room, up to 9% with the
+// least, which leaves the other threads idle.
 KernelMatch accept_half(HalfRoom room, Bytes workspace, DType dtype, int threads) {
   const bool is_compared = dtype == DType::f16;  // bf16 has faster kernels, for which these are not variants
   switch (room) {
@@ -51,14 +51,25 @@ Type with_dim(Type type, std::size_t dim, std::int64_t size) {
 
 std::int64_t image_elements(const Type& type) { return type.elements() / type.shape[0]; }
 
+// Whether a block of output and input channels lies by itself in the gradient, and less room for images is worth more calls.
+HalfRoom room_for_inputs(const Type& x, const Type& dw, HalfRoom room) {
+  if (room != HalfRoom::least || dw.layout.opaque_name != "ABcd16b16a") return HalfRoom::fast;
+  return image_elements(x) > kBlock * image_elements(dw) ? HalfRoom::least : HalfRoom::fast;
+}
+
 // How many threads have images.
 int parts_of(std::int64_t batch, HalfRoom room, int threads) {
   return room == HalfRoom::least ? 1 : static_cast<int>(std::min<std::int64_t>(batch, threads));
 }
 
-std::int64_t images_at_a_time(std::int64_t batch, int parts, std::int64_t floats_an_image, HalfRoom room) {
+// As many images as a thread's cache holds, but those of all threads take no more than a quarter of the batch's own room.
+// A weight's gradient that is larger than all images of a thread needs a second place where these come in several groups.
+std::int64_t images_at_a_time(std::int64_t batch, int parts, std::int64_t floats_an_image, std::int64_t floats_of_gradient,
+                              HalfRoom room) {
   if (room != HalfRoom::fast) return 1;
-  return std::clamp<std::int64_t>(kCachedFloats / floats_an_image, 1, (batch + parts - 1) / parts);
+  const std::int64_t of_thread = (batch + parts - 1) / parts;
+  if (of_thread * floats_an_image <= floats_of_gradient) return of_thread;
+  return std::clamp<std::int64_t>(kCachedFloats / floats_an_image, 1, std::max<std::int64_t>(batch / (8 * parts), 1));
 }
 
 // The sizes of groups that some thread's images come in.
@@ -147,7 +158,7 @@ HalfImages::HalfImages(Call call, HalfRoom room, int threads)
       parts_(parts_of(call_.from.shape[0], room, threads)),
       groups_(call_.attributes.integer("groups")),
       slices_(call_.to.shape[1], groups_, room),
-      group_(images_at_a_time(call_.from.shape[0], parts_, image_elements(from_of(1)) + image_elements(to_of(1)), room)) {
+      group_(images_at_a_time(call_.from.shape[0], parts_, image_elements(from_of(1)) + image_elements(to_of(1)), 0, room)) {
   const OmpThreads alone(1);
   weight_layout_ = describe(group_, nullptr).query_md(dnnl::query::weights_md);
   for (const std::int64_t images : group_sizes(call_.from.shape[0], parts_, group_))
@@ -180,10 +191,9 @@ dnnl::primitive_desc_base HalfImages::describe(std::int64_t images, const dnnl::
 }
 
 HalfImages::Pieces HalfImages::cut(std::byte* workspace) const {
-  constexpr Bytes kFloat(4);
   WorkspaceCutter cutter(workspace);
-  Pieces pieces{.weights = cutter.cut(size_of(weight_layout_) + kFloat),
-                .bias = call_.bias ? cutter.cut(Bytes(slices_.width * kFloat.count())) : nullptr,
+  Pieces pieces{.weights = cutter.cut(size_of(weight_layout_)),
+                .bias = call_.bias ? cutter.cut(Bytes(4 * slices_.width)) : nullptr,
                 .of_thread = {},
                 .used = {}};
   for (int part = 0; part < parts_; ++part) {
@@ -278,7 +288,8 @@ HalfWeightGradient::HalfWeightGradient(Type dy, Type x, Type dw, const Attribute
       parts_(parts_of(dy_.shape[0], room, threads)),
       groups_(attributes.integer("groups")),
       slices_(dw_.shape[0], groups_, room),
-      group_(images_at_a_time(dy_.shape[0], parts_, image_elements(dy_of(1)) + image_elements(x_), room)) {
+      input_slices_(x_.shape[1], groups_, room_for_inputs(x_, dw_, room)),
+      group_(images_at_a_time(dy_.shape[0], parts_, image_elements(dy_of(1)) + image_elements(x_of(1)), dw_.elements(), room)) {
   const OmpThreads alone(1);
   gradient_layout_ = describe(group_, nullptr).diff_weights_desc();
   for (const std::int64_t images : group_sizes(dy_.shape[0], parts_, group_))
@@ -289,11 +300,16 @@ Type HalfWeightGradient::dy_of(std::int64_t images) const {
   return as_floats(with_dim(with_dim(dy_, 0, images), 1, slices_.width));
 }
 
+Type HalfWeightGradient::x_of(std::int64_t images) const {
+  return as_floats(with_dim(with_dim(x_, 0, images), 1, input_slices_.width));
+}
+
 // The gradient in a given layout; without one in the weight's own, where the library makes it, or in its choice.
 dnnl::convolution_backward_weights::primitive_desc HalfWeightGradient::describe(std::int64_t images,
                                                                                 const dnnl::memory::desc* gradient) const {
-  const Type dw = as_floats(slices_.is_whole() ? dw_ : with_dim(dw_, 0, slices_.width));
-  const Convolution conv(as_floats(with_dim(x_, 0, images)), dw, dy_of(images), attributes_);
+  Type dw = as_floats(slices_.is_whole() ? dw_ : with_dim(dw_, 0, slices_.width));
+  if (!input_slices_.is_whole()) dw = with_dim(dw, 1, input_slices_.width);
+  const Convolution conv(x_of(images), dw, dy_of(images), attributes_);
   if (gradient != nullptr) return conv.backward_weights(*gradient);
   try {
     auto own = conv.backward_weights(conv.wanted_weight);
@@ -312,7 +328,7 @@ HalfWeightGradient::Pieces HalfWeightGradient::cut(std::byte* workspace) const {
   Pieces pieces;
   for (int part = 0; part < parts_; ++part) {
     pieces.of_thread.push_back({.dy = cutter.cut(dy_of(group_).bytes()),
-                                .x = cutter.cut(as_floats(with_dim(x_, 0, group_)).bytes()),
+                                .x = cutter.cut(x_of(group_).bytes()),
                                 .total = cutter.cut(size_of(gradient_layout_)),
                                 .fresh = adds_up() ? cutter.cut(size_of(gradient_layout_)) : nullptr,
                                 .scratchpad = cutter.cut(scratchpad_)});
@@ -337,7 +353,7 @@ std::unique_ptr<BoundKernel> HalfWeightGradient::bind(const Operand& dy, const O
     const auto& [description, primitive] = primitives.at(images);
     auto chain = std::make_unique<PrimitiveChain>();
     chain->add(primitive, {{DNNL_ARG_DIFF_DST, memory_at(descriptor(dy_of(images)), piece.dy)},
-                           {DNNL_ARG_SRC, memory_at(descriptor(as_floats(with_dim(x_, 0, images))), piece.x)},
+                           {DNNL_ARG_SRC, memory_at(descriptor(x_of(images)), piece.x)},
                            {DNNL_ARG_DIFF_WEIGHTS, memory_at(gradient_layout_, gradient)},
                            {DNNL_ARG_SCRATCHPAD, memory_at(description.scratchpad_desc(), piece.scratchpad)}});
     return chain;
@@ -346,8 +362,10 @@ std::unique_ptr<BoundKernel> HalfWeightGradient::bind(const Operand& dy, const O
   const std::int64_t out = image_elements(dy.type);
   const std::int64_t channels = slices_.channels;
   const std::int64_t width = slices_.width;
+  const std::int64_t in_channels = input_slices_.channels;
+  const std::int64_t in_width = input_slices_.width;
   const std::int64_t floats_of_gradient = size_of(gradient_layout_).count() / 4;
-  const auto chain_of = [&]<typename T>(T /*tag*/, int part, std::int64_t channel) {
+  const auto chain_of = [&]<typename T>(T /*tag*/, int part, std::int64_t channel, std::int64_t in_channel) {
     const Pieces::OfThread& piece = pieces.of_thread[static_cast<std::size_t>(part)];
     std::map<std::int64_t, std::shared_ptr<BoundKernel>> bound;  // those behind the first
     auto chain = std::make_unique<PrimitiveChain>();
@@ -355,9 +373,9 @@ std::unique_ptr<BoundKernel> HalfWeightGradient::bind(const Operand& dy, const O
     for (std::int64_t first = range.begin; first < range.end; first += group_) {
       const std::int64_t images = std::min(group_, range.end - first);
       chain->add_action(make_bound([=, dy_from = elements<T>(dy) + first * out + channel, dy_to = floats_of(piece.dy),
-                                    x_from = elements<T>(x) + first * in, x_to = floats_of(piece.x)] {
+                                    x_from = elements<T>(x) + first * in + in_channel, x_to = floats_of(piece.x)] {
         gather(dy_from, channels, width, dy_to, images * out / channels);
-        simd::element_loops<T>().widen(x_from, x_to, images * in);
+        gather(x_from, in_channels, in_width, x_to, images * in / in_channels);
       }));
       if (first == range.begin) {
         chain->add_action(bind_group(images, piece, piece.total));
@@ -374,17 +392,20 @@ std::unique_ptr<BoundKernel> HalfWeightGradient::bind(const Operand& dy, const O
   };
   auto whole = std::make_unique<PrimitiveChain>();
   std::byte* total = pieces.of_thread.front().total;
-  for (std::int64_t channel = 0; channel < channels; channel += width) {
+  const auto add_slice = [&](std::int64_t channel, std::int64_t in_channel) {
     Chains chains;
     for (int part = 0; part < parts_; ++part) {
-      chains.push_back(with_storage(dy.type.dtype, [&]<typename T>(T tag) { return chain_of(tag, part, channel); }));
+      chains.push_back(with_storage(dy.type.dtype, [&]<typename T>(T tag) { return chain_of(tag, part, channel, in_channel); }));
     }
     whole->add_action(side_by_side(std::move(chains)));
     for (int part = 1; part < parts_; ++part) {
       const std::byte* of_thread = pieces.of_thread[static_cast<std::size_t>(part)].total;
       whole->add_action(add_elements(DType::f32, total, of_thread, total, floats_of_gradient, threads_));
     }
-    whole->add_action(take_gradient(channel, floats_of(total)));
+    whole->add_action(take_gradient(channel, in_channel, floats_of(total)));
+  };
+  for (std::int64_t channel = 0; channel < channels; channel += width) {
+    for (std::int64_t in_channel = 0; in_channel < in_channels; in_channel += in_width) add_slice(channel, in_channel);
   }
   return whole;
 }

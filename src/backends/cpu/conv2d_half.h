@@ -48,7 +48,7 @@ class HalfImages {
   // In which the weights of a slice are wanted, floats.
   const dnnl::memory::desc& weight_layout() const { return weight_layout_; }
 
-  // Brings the weights of the channels from `first` on to `target`, which has room for one float more than the layout.
+  // Brings the weights of the channels from `first` on to `target`.
   using BringWeights = std::function<std::unique_ptr<BoundKernel>(std::int64_t first, float* target)>;
   std::unique_ptr<BoundKernel> bind(const Operand& from, const Operand& to, const Operand* bias, std::byte* workspace,
                                     const BringWeights& bring_weights) const;
@@ -69,7 +69,8 @@ class HalfImages {
   Bytes scratchpad_;
 };
 
-// A weight gradient, from dy and x, in slices of output channels. Every thread adds up the gradients of its own images.
+// A weight gradient, from dy and x, in slices of output channels, and with the least room of input channels too where the images
+// take most of it. Every thread adds up the gradients of its own images.
 class HalfWeightGradient {
  public:
   // dnnl::error when oneDNN has no such convolution.
@@ -77,12 +78,14 @@ class HalfWeightGradient {
 
   Bytes workspace() const;
   const ChannelSlices& slices() const { return slices_; }
+  const ChannelSlices& input_slices() const { return input_slices_; }
   std::int64_t groups() const { return groups_; }
   // Of a slice's gradient, floats.
   const dnnl::memory::desc& gradient_layout() const { return gradient_layout_; }
 
-  // Takes the gradient of the channels from `first` on away.
-  using TakeGradient = std::function<std::unique_ptr<BoundKernel>(std::int64_t first, const float* gradient)>;
+  // Takes the gradient of the output channels from `first_out` on and the input channels from `first_in` on away.
+  using TakeGradient =
+      std::function<std::unique_ptr<BoundKernel>(std::int64_t first_out, std::int64_t first_in, const float* gradient)>;
   std::unique_ptr<BoundKernel> bind(const Operand& dy, const Operand& x, std::byte* workspace,
                                     const TakeGradient& take_gradient) const;
 
@@ -90,6 +93,7 @@ class HalfWeightGradient {
   struct Pieces;
   dnnl::convolution_backward_weights::primitive_desc describe(std::int64_t images, const dnnl::memory::desc* gradient) const;
   Type dy_of(std::int64_t images) const;
+  Type x_of(std::int64_t images) const;
   bool adds_up() const;
   Pieces cut(std::byte* workspace) const;
 
@@ -97,7 +101,7 @@ class HalfWeightGradient {
   Attributes attributes_;
   int threads_, parts_;
   std::int64_t groups_;
-  ChannelSlices slices_;
+  ChannelSlices slices_, input_slices_;
   std::int64_t group_;
   dnnl::memory::desc gradient_layout_;
   Bytes scratchpad_;

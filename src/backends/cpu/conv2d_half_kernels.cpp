@@ -88,13 +88,17 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
   Type slice = dw.type;
   std::vector<std::int64_t> dims(slice.shape.dims().begin(), slice.shape.dims().end());
   dims[0] = slices.width;
+  dims[1] = gradient.input_slices().is_whole() ? dims[1] : gradient.input_slices().width;
   slice.shape = Shape(std::span<const std::int64_t>(dims));
   // Output channels lie outermost in every layout that weights are kept in.
+  // Blocks of input channels follow within a block of these.
   const std::int64_t bytes_a_channel = dw.type.bytes().count() / slices.channels;
-  return gradient.bind(dy, x, arguments.workspace.data(), [&](std::int64_t first, const float* fresh) {
-    const std::byte* sum = accumulates(arguments.attributes) ? arguments.inputs[2].data + first * bytes_a_channel : nullptr;
+  const std::int64_t bytes_an_input = bytes_a_channel / gradient.input_slices().channels * slices.width;
+  return gradient.bind(dy, x, arguments.workspace.data(), [&](std::int64_t first, std::int64_t first_in, const float* fresh) {
+    const std::int64_t begin = first * bytes_a_channel + first_in * bytes_an_input;
+    const std::byte* sum = accumulates(arguments.attributes) ? arguments.inputs[2].data + begin : nullptr;
     return place_gradient(gradient.gradient_layout(), reinterpret_cast<const std::byte*>(fresh), slice, gradient.groups(), sum,
-                          dw.data + first * bytes_a_channel, threads);
+                          dw.data + begin, threads);
   });
 }
 

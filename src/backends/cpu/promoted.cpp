@@ -85,9 +85,6 @@ constexpr KernelDef promoted(std::string_view name) {
 }
 
 constinit const KernelDef kKernels[] = {
-    promoted<onednn_linear>("promoted_linear"),
-    promoted<onednn_linear_grad_input>("promoted_linear_grad_input"),
-    promoted<onednn_linear_grad_weight>("promoted_linear_grad_weight"),
     promoted<onednn_avg_pool>("promoted_avg_pool"),
     promoted<onednn_avg_pool_grad>("promoted_avg_pool_grad"),
     promoted<reference::global_avg_pool>("promoted_global_avg_pool"),

@@ -58,6 +58,9 @@ extern const KernelDef onednn_linear;
 extern const KernelDef onednn_linear_grad_input;
 extern const KernelDef onednn_linear_grad_weight;
 extern const KernelDef onednn_linear_grad_weight_few_rows;
+extern const KernelDef half_linear;
+extern const KernelDef half_linear_grad_input;
+extern const KernelDef half_linear_grad_weight;
 
 // Pieces of other kernels, on all threads: out = a + b; to = from as floats, or back, rounded; out = sum + fresh, with the fresh
 // floats rounded before they are added; and a plain copy.

@@ -20,6 +20,11 @@ extern const KernelDef onednn_sparse_conv2d_grad_weight_stripes;
 // The same, some output channels of a large weight at a time: sparse_slices.cpp.
 extern const KernelDef onednn_sparse_conv2d_grad_weight_slices;
 
+// Expansion for f16, through floats: sparse_half.cpp.
+extern const KernelDef half_sparse_conv2d;
+extern const KernelDef half_sparse_conv2d_grad_input;
+extern const KernelDef half_sparse_conv2d_grad_weight;
+
 // Straight from the nonzeros, with little workspace: sparse_direct.cpp.
 extern const KernelDef direct_sparse_conv2d;
 extern const KernelDef direct_sparse_conv2d_grad_input;

@@ -1,5 +1,6 @@
 #include "backends/cpu/sparse_expansion.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/layout_map.h"
@@ -82,6 +83,20 @@ std::unique_ptr<BoundKernel> expand(const SparsePart& part, const std::byte* val
         positions.for_nonzeros(range, [&](std::int64_t k, std::int64_t position) { to[position] = from[k]; });
       });
     });
+  });
+}
+
+std::unique_ptr<BoundKernel> expand_as_floats(const SparsePart& part, const Operand& values, const dnnl::memory::desc& descriptor,
+                                              float* dense, std::byte* tables, int threads) {
+  return with_storage(values.type.dtype, [&]<typename T>(T /*tag*/) {
+    return make_bound(
+        [=, positions = Positions(part, descriptor, tables), size = size_of(descriptor).count() / 4, from = elements<T>(values)] {
+          positions.make();
+          for_each_part(size, threads, 16, [&](int, Range range) { std::fill(dense + range.begin, dense + range.end, 0.0F); });
+          for_each_part(positions.rows(), threads, kRowGrain, [&](int, Range range) {
+            positions.for_nonzeros(range, [&](std::int64_t k, std::int64_t position) { dense[position] = to_float(from[k]); });
+          });
+        });
   });
 }
 

@@ -24,6 +24,9 @@ Bytes position_tables_size(const SparsePart& part);
 // Writes the part's values into `dense`, which has the layout `descriptor` of a weight of the part's size; zeros elsewhere.
 std::unique_ptr<BoundKernel> expand(const SparsePart& part, const std::byte* values, const dnnl::memory::desc& descriptor,
                                     std::byte* dense, std::byte* tables, int threads);
+// The same of a whole tensor, whatever its values are stored as.
+std::unique_ptr<BoundKernel> expand_as_floats(const SparsePart& part, const Operand& values, const dnnl::memory::desc& descriptor,
+                                              float* dense, std::byte* tables, int threads);
 // Adds the dense gradient of the part, which is floats, at its nonzeros to `sum`: rounded to its type, and added.
 std::unique_ptr<BoundKernel> gather_gradient(const SparsePart& part, const dnnl::memory::desc& descriptor, const std::byte* dense,
                                              DType dtype, std::byte* sum, std::byte* tables, int threads);

@@ -33,7 +33,8 @@ T stored(double value) {
 template <typename T>
 T stored_float(float value) {
   if constexpr (std::is_same_v<T, Bfloat16>) return {bfloat_from_float(value)};
-  if constexpr (!std::is_same_v<T, Bfloat16>) return stored<T>(value);
+  if constexpr (std::is_same_v<T, Half>) return {half_from_float(value)};
+  if constexpr (std::is_same_v<T, float>) return value;
 }
 
 // As the code that backends share names them (backends/sparse_store.h).
