@@ -389,9 +389,7 @@ class Search {
     });
   }
 
-  std::vector<Candidate> to_place() const {
-    return worth_placing(candidates_, count_within(kMostNodesPlaced, nodes_, 8, 400));
-  }
+  std::vector<Candidate> to_place() const { return worth_placing(candidates_, count_within(kMostNodesPlaced, nodes_, 8, 400)); }
 
   PlacedPoint placed(const Candidate& candidate) {
     PlacedPoint found{.point = candidate.point, .plan = make_plan(candidate.point)};

@@ -69,7 +69,8 @@ std::int64_t images_at_a_time(std::int64_t batch, int parts, std::int64_t floats
   if (room != HalfRoom::fast) return 1;
   const std::int64_t of_thread = (batch + parts - 1) / parts;
   if (of_thread * floats_an_image <= floats_of_gradient) return of_thread;
-  return std::clamp<std::int64_t>(kCachedFloats / floats_an_image, 1, std::max<std::int64_t>(batch / (8 * parts), 1));
+  return std::clamp<std::int64_t>(kCachedFloats / floats_an_image, 1,
+                                  std::max<std::int64_t>(batch / (std::int64_t{8} * parts), 1));
 }
 
 // The sizes of groups that some thread's images come in.

@@ -21,7 +21,7 @@ using ops::Conv2dGeometry;
 using ops::SparseSlot;
 
 // Paired images of this many bytes stay in the first cache while all input channels go by.
-constexpr std::int64_t kPairedBytes = 16 * 1024;
+constexpr std::int64_t kPairedBytes = std::int64_t{16} * 1024;
 
 bool has_bf16_pairs() {
 #if defined(__x86_64__)
