@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <fstream>
+#include <malloc.h>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -39,6 +40,12 @@ Bytes mapped_bytes() {
   const ssize_t length = read(file, text.data(), text.size() - 1);
   close(file);
   return Bytes(length > 0 ? std::strtoll(text.data(), nullptr, 10) * sysconf(_SC_PAGESIZE) : 0);  // its first word: pages
+}
+
+void give_back_free_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 bool machine_has_room(Bytes size) {

@@ -19,6 +19,10 @@ ProcessMemory process_memory();
 // /proc.
 Bytes mapped_bytes();
 
+// What the heap has free goes back to the system, where its allocator knows how: after a search, which takes more than the
+// training that follows.
+void give_back_free_memory();
+
 // Whether the machine could give a program that much now without swapping, and keep some for others.
 bool machine_has_room(Bytes size);
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/process_memory.h"
 
 namespace snug {
 
@@ -198,6 +199,7 @@ Fit fit(const FitRequest& request, const Backend& backend) {
     if (!fits()) refuse(request, *found, backend);
     if (request.options.passes.dump) found->plan = compile_point(request, found->point, backend);
   }
+  give_back_free_memory();
   found->plan.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {.plan = std::move(found->plan), .point = found->point, .plain_peak_bytes = plain_peak};
 }

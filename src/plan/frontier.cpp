@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "ops/ops.h"
 #include "plan/search.h"
 #include "plan/variants.h"
@@ -108,6 +109,7 @@ class BestWithin {
     PlacedPoint found = search_fastest_within(as_variant(request_, variant), backend_);
     mark(found.point, variant);
     best_ = best_ ? better_of(std::move(*best_), std::move(found), *request_.budget) : std::move(found);
+    give_back_free_memory();
   }
 
   const FitRequest& request_;

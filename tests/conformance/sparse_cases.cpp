@@ -139,6 +139,11 @@ std::vector<OpCase> sparse_cases() {
                           .stride = {1, 2},
                           .padding = {2, 0},
                           .dilation = {2, 1}});
+  add_convolution(cases, {.name = "padding_wider_than_the_image",
+                          .input = {2, 16, 2, 2},
+                          .weight = {16, 16, 7, 7},
+                          .density = 0.5,
+                          .padding = {3, 3}});
   add_convolution(cases, {.name = "one_image", .input = {1, 32, 32, 32}, .weight = {32, 32, 3, 3}});
   add_store_ops(cases, "", Store({16, 8, 5}, {27, 72, 4}, 0.4), {8, 8, 3, 3});
   add_store_ops(cases, "_large", Store({70, 33, 5}, {300, 144, 50}, 0.4), {33, 16, 3, 3});

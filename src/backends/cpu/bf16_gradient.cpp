@@ -8,6 +8,8 @@ namespace snug::backends::cpu {
 
 #if defined(__AVX512BF16__)
 
+bool is_compiled_for_bf16_pairs() { return true; }
+
 namespace {
 
 // What lies beside an image.
@@ -19,11 +21,12 @@ struct Inside {
 };
 
 Inside inside_pairs(const GradientImages& of) {
+  const std::int64_t whole = of.out_width / 2;
   std::int64_t begin = 0;
-  while (2 * begin * of.stride_width + of.left < 0) ++begin;
-  std::int64_t end = of.out_width / 2;
+  while (begin < whole && 2 * begin * of.stride_width + of.left < 0) ++begin;
+  std::int64_t end = whole;
   while (end > begin && (2 * end - 1) * of.stride_width + of.left >= of.in_width) --end;
-  return {begin, end > begin ? end : begin};
+  return {begin, end};
 }
 
 // The sums of kGradientRows output channels and kVectors vectors of input channels stay in registers while all pairs of all
@@ -129,6 +132,7 @@ void add_pair_products(const GradientImages& of, const std::uint32_t* pairs, con
 
 #else  // another family of processors, where the kernel refuses and is never bound
 
+bool is_compiled_for_bf16_pairs() { return false; }
 void pair_pixels(const std::uint16_t*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::uint32_t*) {}
 void add_pair_products(const GradientImages&, const std::uint32_t*, const std::uint16_t*, int, float*, std::int64_t) {}
 

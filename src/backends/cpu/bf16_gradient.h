@@ -19,6 +19,9 @@ struct GradientImages {
   std::int64_t top, left;  // the input's pixel under the window's place at output 0,0; negative in the padding
 };
 
+// Whether the compiler was given the flags; whether the processor has the instructions is for the caller to find out.
+bool is_compiled_for_bf16_pairs();
+
 // Two neighbours in a row become one word, channel after channel: [images, out_height, pairs, kGradientRows] words. An odd row's
 // last pixel has zeros beside it. `pitch` is the number of dy's channels.
 void pair_pixels(const std::uint16_t* dy, std::int64_t images, std::int64_t out_height, std::int64_t out_width,

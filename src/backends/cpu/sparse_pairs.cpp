@@ -25,7 +25,7 @@ constexpr std::int64_t kPairedBytes = std::int64_t{16} * 1024;
 
 bool has_bf16_pairs() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+  return is_compiled_for_bf16_pairs() && __builtin_cpu_supports("avx512bf16") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
          __builtin_cpu_supports("avx512vl") != 0;
 #else
   return false;

@@ -22,9 +22,9 @@ struct Reach {
 Reach reach_of(std::int64_t tap, std::int64_t stride, std::int64_t padding, std::int64_t dilation, std::int64_t in,
                std::int64_t out) {
   const std::int64_t shift = tap * dilation - padding;
-  const std::int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+  const std::int64_t begin = std::min(shift >= 0 ? 0 : (-shift + stride - 1) / stride, out);
   const std::int64_t end = in - shift <= 0 ? 0 : (in - shift - 1) / stride + 1;
-  return {.begin = std::min(begin, out), .end = std::clamp(end, begin, std::max(begin, out))};
+  return {.begin = begin, .end = std::clamp(end, begin, out)};
 }
 
 // A convolution and one tensor of the store.
