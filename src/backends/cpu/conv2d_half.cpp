@@ -51,9 +51,10 @@ Type with_dim(Type type, std::size_t dim, std::int64_t size) {
 
 std::int64_t image_elements(const Type& type) { return type.elements() / type.shape[0]; }
 
-// Whether a block of output and input channels lies by itself in the gradient, and less room for images is worth more calls.
-HalfRoom room_for_inputs(const Type& x, const Type& dw, HalfRoom room) {
-  if (room != HalfRoom::least || dw.layout.opaque_name != "ABcd16b16a") return HalfRoom::fast;
+// Whether a slice of output and input channels lies by itself in the gradient, as only a single block does, and less room for
+// images is worth more calls.
+HalfRoom room_for_inputs(const Type& x, const Type& dw, const ChannelSlices& outputs, HalfRoom room) {
+  if (room != HalfRoom::least || outputs.width != kBlock || dw.layout.opaque_name != "ABcd16b16a") return HalfRoom::fast;
   return image_elements(x) > kBlock * image_elements(dw) ? HalfRoom::least : HalfRoom::fast;
 }
 
@@ -289,7 +290,7 @@ HalfWeightGradient::HalfWeightGradient(Type dy, Type x, Type dw, const Attribute
       parts_(parts_of(dy_.shape[0], room, threads)),
       groups_(attributes.integer("groups")),
       slices_(dw_.shape[0], groups_, room),
-      input_slices_(x_.shape[1], groups_, room_for_inputs(x_, dw_, room)),
+      input_slices_(x_.shape[1], groups_, room_for_inputs(x_, dw_, slices_, room)),
       group_(images_at_a_time(dy_.shape[0], parts_, image_elements(dy_of(1)) + image_elements(x_of(1)), dw_.elements(), room)) {
   const OmpThreads alone(1);
   gradient_layout_ = describe(group_, nullptr).diff_weights_desc();
