@@ -20,13 +20,15 @@ constexpr std::int64_t kBlock = 16;
 struct Copy {
   LayoutMap from, to;
   std::size_t dim;
-  std::int64_t first;   // of the part, along dim
-  std::int64_t stored;  // elements of the target, padding included
+  std::int64_t first;                // of the part, along dim
+  std::int64_t from_stored, stored;  // elements of the whole source and of the target, padding included
 
   std::int64_t from_place(std::size_t d, std::int64_t index) const { return from.place(d, d == dim ? first + index : index); }
   std::int64_t begin() const { return from_place(dim, 0); }
 
+  // Padding too: without it in the source, what lies behind would be read.
   bool lies_alike() const {
+    if (from_stored * to.size(dim) != stored * from.size(dim)) return false;
     for (std::size_t d = 0; d < LayoutMap::kRank; ++d) {
       const std::int64_t zero = d == dim ? begin() : 0;
       for (std::int64_t i = 0; i < to.size(d); ++i) {
@@ -97,10 +99,12 @@ std::unique_ptr<BoundKernel> copy_each(const Copy& copy, const T* from, float* t
 
 std::unique_ptr<BoundKernel> widen_weights(const Operand& weight, std::int64_t groups, std::size_t dim, std::int64_t first,
                                            const dnnl::memory::desc& layout, float* target, int threads) {
-  const Copy copy{.from = LayoutMap(descriptor(weight.type, groups)),
+  const dnnl::memory::desc source_layout = descriptor(weight.type, groups);
+  const Copy copy{.from = LayoutMap(source_layout),
                   .to = LayoutMap(layout),
                   .dim = dim,
                   .first = first,
+                  .from_stored = size_of(source_layout).count() / 2,
                   .stored = size_of(layout).count() / 4};
   return with_storage(weight.type.dtype, [&]<typename T>(T /*tag*/) -> std::unique_ptr<BoundKernel> {
     const T* source = elements<T>(weight);
