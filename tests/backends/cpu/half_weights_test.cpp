@@ -14,13 +14,13 @@ using Tag = dnnl::memory::format_tag;
 
 std::vector<float> widened(Tensor& weight, std::int64_t groups, const dnnl::memory::desc& layout) {
   std::vector<float> target(static_cast<std::size_t>(size_of(layout).count() / 4), -1.0F);
-  widen_weights(weight.operand(), groups, 0, 0, layout, target.data(), 2)->run();
+  widen_weights(weight.operand(), groups, 0, layout, target.data(), 2)(0);
   return target;
 }
 
 class HalfWeights : public testing::TestWithParam<DType> {
  protected:
-  // Of `channels` that lie next to each other, where the layout has some more.
+  // Of a weight whose channels lie next to each other in both layouts.
   static void expect_padding_of_zeros(Tensor& weight, std::int64_t groups, const dnnl::memory::desc& layout) {
     const std::vector<float> got = widened(weight, groups, layout);
     ASSERT_GT(static_cast<std::int64_t>(got.size()), weight.elements()) << "the layout pads nothing";
