@@ -8,12 +8,11 @@
 #include <optional>
 
 #include "backends/cpu/convolution.h"
+#include "backends/cpu/half_batch.h"
 
 namespace snug::backends::cpu {
 
-// How much room a call takes: enough to be fast; one image a thread, and a quarter of the weight's channels at a time; or one
-// image on one thread, and 16 channels at a time.
-enum class HalfRoom : std::uint8_t { fast, small, least };
+constexpr std::int64_t kWeightBlock = 16;  // channels in a block of the weights' layouts
 
 // bf16 or f16, dense.
 bool is_half(const Type& type);
@@ -43,15 +42,15 @@ class HalfImages {
   HalfImages(Call call, HalfRoom room, int threads);
 
   Bytes workspace() const;
-  const ChannelSlices& slices() const { return slices_; }
   std::int64_t groups() const { return groups_; }
   // In which the weights of a slice are wanted, floats.
   const dnnl::memory::desc& weight_layout() const { return weight_layout_; }
 
-  // Brings the weights of the channels from `first` on to `target`.
-  using BringWeights = std::function<std::unique_ptr<BoundKernel>(std::int64_t first, float* target)>;
+  // Called while the kernel runs: brings the weights of the channels from `first` on to the `target` that it was bound to.
+  using BringWeights = std::function<void(std::int64_t first)>;
+  using BindWeights = std::function<BringWeights(float* target)>;
   std::unique_ptr<BoundKernel> bind(const Operand& from, const Operand& to, const Operand* bias, std::byte* workspace,
-                                    const BringWeights& bring_weights) const;
+                                    const BindWeights& bind_weights) const;
 
  private:
   struct Pieces;
@@ -59,12 +58,12 @@ class HalfImages {
   Type from_of(std::int64_t images) const;
   Type to_of(std::int64_t images) const;
   Pieces cut(std::byte* workspace) const;
+  std::vector<GroupChains> bind_groups(const Pieces& pieces) const;
 
   Call call_;
-  int threads_, parts_;  // parts: threads that have images
   std::int64_t groups_;
   ChannelSlices slices_;
-  std::int64_t group_;  // images at a time
+  HalfBatch batch_;
   dnnl::memory::desc weight_layout_;
   Bytes scratchpad_;
 };
@@ -83,32 +82,35 @@ class HalfWeightGradient {
   // Of a slice's gradient, floats.
   const dnnl::memory::desc& gradient_layout() const { return gradient_layout_; }
 
-  // Takes the gradient of the output channels from `first_out` on and the input channels from `first_in` on away.
-  using TakeGradient =
-      std::function<std::unique_ptr<BoundKernel>(std::int64_t first_out, std::int64_t first_in, const float* gradient)>;
+  // Called while the kernel runs: takes the gradient of the output channels from `first_out` on and the input channels from
+  // `first_in` on away from where it was bound to.
+  using TakeGradient = std::function<void(std::int64_t first_out, std::int64_t first_in)>;
+  using BindGradient = std::function<TakeGradient(const float* gradient)>;
   std::unique_ptr<BoundKernel> bind(const Operand& dy, const Operand& x, std::byte* workspace,
-                                    const TakeGradient& take_gradient) const;
+                                    const BindGradient& bind_gradient) const;
 
  private:
   struct Pieces;
+  struct Convolutions;
   dnnl::convolution_backward_weights::primitive_desc describe(std::int64_t images, const dnnl::memory::desc* gradient) const;
   Type dy_of(std::int64_t images) const;
   Type x_of(std::int64_t images) const;
   bool adds_up() const;
   Pieces cut(std::byte* workspace) const;
+  std::vector<Convolutions> bind_groups(const Pieces& pieces) const;
 
   Type dy_, x_, dw_;
   Attributes attributes_;
-  int threads_, parts_;
+  int threads_;
   std::int64_t groups_;
   ChannelSlices slices_, input_slices_;
-  std::int64_t group_;
+  HalfBatch batch_;
   dnnl::memory::desc gradient_layout_;
   Bytes scratchpad_;
 };
 
-// The weights [first, first + the layout's) of dimension `dim`, as floats in that layout.
-std::unique_ptr<BoundKernel> widen_weights(const Operand& weight, std::int64_t groups, std::size_t dim, std::int64_t first,
-                                           const dnnl::memory::desc& layout, float* target, int threads);
+// The weights [first, first + the layout's) of dimension `dim`, as floats in that layout. A slice is whole blocks.
+HalfImages::BringWeights widen_weights(const Operand& weight, std::int64_t groups, std::size_t dim,
+                                       const dnnl::memory::desc& layout, float* target, int threads);
 
 }  // namespace snug::backends::cpu

@@ -56,8 +56,8 @@ std::unique_ptr<BoundKernel> bind_images(const KernelArguments& arguments) {
                           threads);
   const std::size_t dim = Forward ? 0 : 1;
   return images.bind(arguments.inputs[0], arguments.outputs[0], arguments.inputs.size() == 3 ? &arguments.inputs[2] : nullptr,
-                     arguments.workspace.data(), [&](std::int64_t first, float* target) {
-                       return widen_weights(weight, images.groups(), dim, first, images.weight_layout(), target, threads);
+                     arguments.workspace.data(), [&](float* target) {
+                       return widen_weights(weight, images.groups(), dim, images.weight_layout(), target, threads);
                      });
 }
 
@@ -94,11 +94,13 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
   // Blocks of input channels follow within a block of these.
   const std::int64_t bytes_a_channel = dw.type.bytes().count() / slices.channels;
   const std::int64_t bytes_an_input = bytes_a_channel / gradient.input_slices().channels * slices.width;
-  return gradient.bind(dy, x, arguments.workspace.data(), [&](std::int64_t first, std::int64_t first_in, const float* fresh) {
-    const std::int64_t begin = first * bytes_a_channel + first_in * bytes_an_input;
-    const std::byte* sum = accumulates(arguments.attributes) ? arguments.inputs[2].data + begin : nullptr;
-    return place_gradient(gradient.gradient_layout(), reinterpret_cast<const std::byte*>(fresh), slice, gradient.groups(), sum,
-                          dw.data + begin, threads);
+  const std::byte* sum = accumulates(arguments.attributes) ? arguments.inputs[2].data : nullptr;
+  return gradient.bind(dy, x, arguments.workspace.data(), [&](const float* fresh) -> HalfWeightGradient::TakeGradient {
+    return [=, out = dw.data, place = gradient_placer(gradient.gradient_layout(), fresh, slice, gradient.groups(), threads)](
+               std::int64_t first, std::int64_t first_in) {
+      const std::int64_t begin = first * bytes_a_channel + first_in * bytes_an_input;
+      place(sum == nullptr ? nullptr : sum + begin, out + begin);
+    };
   });
 }
 

@@ -1,6 +1,7 @@
 // A convolution as oneDNN describes it, for the kernels that make its three products.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -92,7 +93,10 @@ KernelMatch accept_if_possible(const KernelQuery& query, const Accepting& accept
 }
 
 // Brings a weight's fresh gradient, floats in oneDNN's layout, to `out`, a value of 16 bits in the layout of `type`; where `sum`
-// is not null the rounded gradient is added to it.
+// is not null the rounded gradient is added to it. The placer is made once for many places, and asks the heap for nothing.
+using GradientPlacer = std::function<void(const std::byte* sum, std::byte* out)>;
+GradientPlacer gradient_placer(const dnnl::memory::desc& fresh_layout, const float* fresh, const Type& type, std::int64_t groups,
+                               int threads);
 std::unique_ptr<BoundKernel> place_gradient(const dnnl::memory::desc& fresh_layout, const std::byte* fresh, const Type& type,
                                             std::int64_t groups, const std::byte* sum, std::byte* out, int threads);
 

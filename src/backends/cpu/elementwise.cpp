@@ -60,16 +60,6 @@ std::unique_ptr<BoundKernel> bind_relu_grad(const KernelArguments& arguments) {
 
 }  // namespace
 
-namespace {
-
-// loop(first, count) over `count` elements on all threads; a few are not worth waking a thread for.
-template <typename Loop>
-void run_on_parts(std::int64_t count, int threads, const Loop& loop) {
-  for_each_part(count, count < 4096 ? 1 : threads, kGrain, [&](int, Range part) { loop(part.begin, part.size()); });
-}
-
-}  // namespace
-
 std::unique_ptr<BoundKernel> add_elements(DType dtype, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count,
                                           int threads) {
   return with_storage(dtype, [&]<typename T>(T /*tag*/) {

@@ -3,7 +3,6 @@
 #include "backends/cpu/conv2d_half.h"
 #include "backends/cpu/layout_map.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/simd.h"
 #include "backends/cpu/simd_loops.h"
 #include "backends/cpu/storage.h"
 
@@ -14,40 +13,45 @@ namespace snug::backends::cpu {
 
 namespace {
 
-constexpr std::int64_t kBlock = 16;
+constexpr std::int64_t kBlock = kWeightBlock;
 
-// Part of a weight, from `offset` on, and the same in another layout.
+// Slices of a weight along `dim`, and one in another layout.
 struct Copy {
   LayoutMap from, to;
   std::size_t dim;
-  std::int64_t first;   // of the part, along dim
-  std::int64_t stored;  // elements of the target, padding included
+  std::int64_t from_stored, stored;  // elements of the whole source and of the target, padding included
 
-  std::int64_t from_place(std::size_t d, std::int64_t index) const { return from.place(d, d == dim ? first + index : index); }
-  std::int64_t begin() const { return from_place(dim, 0); }
+  std::int64_t width() const { return to.size(dim); }
+  // How far slices lie apart.
+  std::int64_t step() const { return from.size(dim) > width() ? from.place(dim, width()) : 0; }
+  bool slices_are_alike() const {
+    for (std::int64_t i = 0; i < from.size(dim); ++i) {
+      if (from.place(dim, i) != i / width() * step() + from.place(dim, i % width())) return false;
+    }
+    return from.size(dim) % width() == 0;
+  }
 
+  // Padding too: without it in the source, what lies behind would be read.
   bool lies_alike() const {
+    if (from_stored * width() != stored * from.size(dim)) return false;
     for (std::size_t d = 0; d < LayoutMap::kRank; ++d) {
-      const std::int64_t zero = d == dim ? begin() : 0;
       for (std::int64_t i = 0; i < to.size(d); ++i) {
-        if (from_place(d, i) - zero != to.place(d, i)) return false;
+        if (from.place(d, i) != to.place(d, i)) return false;
       }
     }
     return true;
   }
   // Both in blocks of 16 x 16 that lie together: the target's rows are the source's columns.
   bool turns_blocks() const {
-    if (to.size(4) != 1 || to.size(0) % kBlock != 0 || to.size(1) % kBlock != 0 || first % kBlock != 0) return false;
-    const auto steps = [](const auto& place, std::size_t d, std::int64_t size, std::int64_t step) {
+    if (to.size(4) != 1 || to.size(0) % kBlock != 0 || to.size(1) % kBlock != 0) return false;
+    const auto steps = [](const LayoutMap& map, std::size_t d, std::int64_t size, std::int64_t step) {
       for (std::int64_t i = 0; i < size; ++i) {
-        if (place(d, i) != place(d, i / kBlock * kBlock) + i % kBlock * step) return false;
+        if (map.place(d, i) != map.place(d, i / kBlock * kBlock) + i % kBlock * step) return false;
       }
       return true;
     };
-    const auto source = [this](std::size_t d, std::int64_t i) { return from_place(d, i); };
-    const auto target = [this](std::size_t d, std::int64_t i) { return to.place(d, i); };
-    return steps(source, 0, to.size(0), 1) && steps(source, 1, to.size(1), kBlock) && steps(target, 0, to.size(0), kBlock) &&
-           steps(target, 1, to.size(1), 1);
+    return steps(from, 0, to.size(0), 1) && steps(from, 1, to.size(1), kBlock) && steps(to, 0, to.size(0), kBlock) &&
+           steps(to, 1, to.size(1), 1);
   }
 };
 
@@ -61,55 +65,54 @@ void turn_block(const T* from, float* to) {
 }
 
 template <typename T>
-std::unique_ptr<BoundKernel> turn_blocks(const Copy& copy, const T* from, float* to, int threads) {
-  return make_bound([=] {
-    const std::int64_t across = copy.to.size(1) / kBlock;
-    for_each_part(copy.to.size(0) / kBlock * across, threads, 1, [&](int, Range part) {
-      for (std::int64_t block = part.begin; block < part.end; ++block) {
-        const std::int64_t a = block / across * kBlock;
-        const std::int64_t b = block % across * kBlock;
-        for (std::int64_t h = 0; h < copy.to.size(2); ++h) {
-          for (std::int64_t w = 0; w < copy.to.size(3); ++w) {
-            turn_block(from + copy.from_place(0, a) + copy.from_place(1, b) + copy.from_place(2, h) + copy.from_place(3, w),
-                       to + copy.to({a, b, h, w, 0}));
-          }
-        }
+void turn_blocks(const Copy& copy, const T* from, float* to, int threads) {
+  const std::int64_t across = copy.to.size(1) / kBlock;
+  for_each_part(copy.to.size(0) / kBlock * across, threads, 1, [&](int, Range part) {
+    for (std::int64_t block = part.begin; block < part.end; ++block) {
+      const std::int64_t a = block / across * kBlock;
+      const std::int64_t b = block % across * kBlock;
+      for (std::int64_t h = 0; h < copy.to.size(2); ++h) {
+        for (std::int64_t w = 0; w < copy.to.size(3); ++w)
+          turn_block(from + copy.from({a, b, h, w, 0}), to + copy.to({a, b, h, w, 0}));
       }
-    });
+    }
   });
 }
 
 template <typename T>
-std::unique_ptr<BoundKernel> copy_each(const Copy& copy, const T* from, float* to, int threads) {
-  return make_bound([=] {
-    if (copy.stored != copy.to.elements()) std::fill_n(to, copy.stored, 0.0F);  // what only pads the layout is zero
-    for_each_part(copy.to.elements(), threads, 64, [&](int, Range part) {
-      for_each_element(copy.to, part.begin, part.end, [&](const auto& at, std::int64_t /*number*/) {
-        std::int64_t place = 0;
-        for (std::size_t d = 0; d < LayoutMap::kRank; ++d) place += copy.from_place(d, at[d]);
-        to[copy.to(at)] = to_float(from[place]);
-      });
-    });
+void copy_each(const Copy& copy, const T* from, float* to, int threads) {
+  if (copy.stored != copy.to.elements()) std::fill_n(to, copy.stored, 0.0F);  // what only pads the layout is zero
+  for_each_part(copy.to.elements(), threads, 64, [&](int, Range part) {
+    for_each_element(copy.to, part.begin, part.end,
+                     [&](const auto& at, std::int64_t /*number*/) { to[copy.to(at)] = to_float(from[copy.from(at)]); });
   });
 }
 
 }  // namespace
 
-std::unique_ptr<BoundKernel> widen_weights(const Operand& weight, std::int64_t groups, std::size_t dim, std::int64_t first,
-                                           const dnnl::memory::desc& layout, float* target, int threads) {
-  const Copy copy{.from = LayoutMap(descriptor(weight.type, groups)),
-                  .to = LayoutMap(layout),
-                  .dim = dim,
-                  .first = first,
-                  .stored = size_of(layout).count() / 4};
-  return with_storage(weight.type.dtype, [&]<typename T>(T /*tag*/) -> std::unique_ptr<BoundKernel> {
-    const T* source = elements<T>(weight);
+HalfImages::BringWeights widen_weights(const Operand& weight, std::int64_t groups, std::size_t dim,
+                                       const dnnl::memory::desc& layout, float* target, int threads) {
+  const dnnl::memory::desc source_layout = descriptor(weight.type, groups);
+  Copy copy{.from = LayoutMap(source_layout),
+            .to = LayoutMap(layout),
+            .dim = dim,
+            .from_stored = size_of(source_layout).count() / 2,
+            .stored = size_of(layout).count() / 4};
+  SNUG_CHECK(copy.slices_are_alike(), "a slice of {} is not made of whole blocks", to_string(weight.type));
+  return with_storage(weight.type.dtype, [&]<typename T>(T /*tag*/) -> HalfImages::BringWeights {
+    const auto slice = [source = elements<T>(weight), width = copy.width(), step = copy.step()](std::int64_t first) {
+      return source + first / width * step;
+    };
     if (copy.lies_alike()) {
-      return widen_elements(weight.type.dtype, reinterpret_cast<const std::byte*>(source + copy.begin()), target, copy.stored,
-                            threads);
+      return [=, count = copy.stored](std::int64_t first) {
+        run_on_parts(count, threads, [&, from = slice(first)](std::int64_t begin, std::int64_t size) {
+          simd::element_loops<T>().widen(from + begin, target + begin, size);
+        });
+      };
     }
-    if (copy.turns_blocks()) return turn_blocks(copy, source, target, threads);
-    return copy_each(copy, source, target, threads);
+    if (copy.turns_blocks())
+      return [=, copy = std::move(copy)](std::int64_t first) { turn_blocks(copy, slice(first), target, threads); };
+    return [=, copy = std::move(copy)](std::int64_t first) { copy_each(copy, slice(first), target, threads); };
   });
 }
 

@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "backends/cpu/half_rows.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
-#include "backends/cpu/simd_loops.h"
 #include "backends/cpu/storage.h"
 
 // The three products of a linear layer with numbers of 16 bits that the processor does not compute with. The batch's rows become
@@ -109,8 +109,7 @@ std::unique_ptr<BoundKernel> gather(const T* from, std::int64_t width, float* to
                                     int threads) {
   return make_bound([=] {
     for_each_part(rows, threads, 1, [&](int, Range part) {
-      for (std::int64_t r = part.begin; r < part.end; ++r)
-        simd::element_loops<T>().widen(from + r * width, to + r * count, count);
+      widen_rows(from + part.begin * width, width, to + part.begin * count, count, part.size());
     });
   });
 }
@@ -120,8 +119,7 @@ std::unique_ptr<BoundKernel> scatter(const float* from, T* to, std::int64_t widt
                                      int threads) {
   return make_bound([=] {
     for_each_part(rows, threads, 1, [&](int, Range part) {
-      for (std::int64_t r = part.begin; r < part.end; ++r)
-        simd::element_loops<T>().narrow(from + r * count, to + r * width, count);
+      narrow_rows(from + part.begin * count, to + part.begin * width, width, count, part.size());
     });
   });
 }

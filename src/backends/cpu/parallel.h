@@ -30,6 +30,13 @@ void for_each_part(std::int64_t count, int threads, std::int64_t grain, const Bo
   for (int part = 0; part < threads; ++part) body(part, part_of(count, part, threads, grain));
 }
 
+// loop(first, count) over `count` elements on all threads; a few are not worth waking a thread for.
+template <typename Loop>
+void run_on_parts(std::int64_t count, int threads, const Loop& loop) {
+  constexpr std::int64_t kGrain = 32;  // a cache line of the narrowest elements
+  for_each_part(count, count < 4096 ? 1 : threads, kGrain, [&](int, Range part) { loop(part.begin, part.size()); });
+}
+
 // A bound kernel made of a callable that holds all it needs.
 template <typename Body>
 std::unique_ptr<BoundKernel> make_bound(Body body) {

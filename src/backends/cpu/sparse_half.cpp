@@ -70,9 +70,10 @@ std::unique_ptr<BoundKernel> bind_images(const KernelArguments& arguments) {
   const SparsePart part = whole_part(ops::SparseSlot::from(arguments.attributes), arguments.inputs[2], arguments.inputs[3]);
   std::byte* tables = tables_of(arguments, product.workspace());
   return product.bind(arguments.inputs[0], arguments.outputs[0], arguments.inputs.size() == 5 ? &arguments.inputs[4] : nullptr,
-                      arguments.workspace.data(), [&](std::int64_t /*first*/, float* target) {
-                        return expand_as_floats(part, arguments.inputs[1], product.weight_layout(), target, tables,
-                                                arguments.threads);
+                      arguments.workspace.data(), [&](float* target) -> HalfImages::BringWeights {
+                        std::shared_ptr<BoundKernel> expansion = expand_as_floats(
+                            part, arguments.inputs[1], product.weight_layout(), target, tables, arguments.threads);
+                        return [expansion = std::move(expansion)](std::int64_t /*first*/) { expansion->run(); };
                       });
 }
 
@@ -101,11 +102,12 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const KernelArguments& arguments) 
   std::byte* tables = tables_of(arguments, gradient.workspace());
   auto chain = std::make_unique<PrimitiveChain>();
   chain->add_action(begin_gradient(arguments));
-  chain->add_action(
-      gradient.bind(dy, x, arguments.workspace.data(), [&](std::int64_t /*out*/, std::int64_t /*in*/, const float* fresh) {
-        return gather_gradient(part, gradient.gradient_layout(), reinterpret_cast<const std::byte*>(fresh),
-                               arguments.outputs[0].type.dtype, arguments.outputs[0].data, tables, arguments.threads);
-      }));
+  chain->add_action(gradient.bind(dy, x, arguments.workspace.data(), [&](const float* fresh) -> HalfWeightGradient::TakeGradient {
+    std::shared_ptr<BoundKernel> gathering =
+        gather_gradient(part, gradient.gradient_layout(), reinterpret_cast<const std::byte*>(fresh),
+                        arguments.outputs[0].type.dtype, arguments.outputs[0].data, tables, arguments.threads);
+    return [gathering = std::move(gathering)](std::int64_t /*out*/, std::int64_t /*in*/) { gathering->run(); };
+  }));
   return chain;
 }
 

@@ -26,7 +26,10 @@ const std::vector<Shapes>& all_shapes() {
                                           {.input = {7, 64, 8, 8}, .weight = {128, 64, 3, 3}, .stride = 2},
                                           {.input = {2, 128, 5, 5}, .weight = {256, 128, 1, 1}, .padding = 0},
                                           {.input = {4, 256, 6, 6}, .weight = {128, 256, 1, 1}, .stride = 2, .padding = 0},
-                                          {.input = {23, 32, 16, 16}, .weight = {32, 32, 3, 3}}};
+                                          {.input = {23, 32, 16, 16}, .weight = {32, 32, 3, 3}},
+                                          // The last block of output channels is padded, and images are large beside the weight.
+                                          {.input = {3, 32, 16, 16}, .weight = {24, 32, 3, 3}},
+                                          {.input = {3, 32, 16, 16}, .weight = {40, 32, 3, 3}}};
   return shapes;
 }
 
