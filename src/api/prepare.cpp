@@ -9,6 +9,8 @@
 #include "base/threads.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "ops/ops.h"
+#include "report/layers.h"
 #include "train/plan_file.h"
 
 namespace snug {
@@ -183,6 +185,17 @@ train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
   if (point.narrowed) recipe.precision = narrower_precision(recipe.device);
   if (point.nonzero) recipe.sparse.nonzero = point.nonzero;
+  return recipe;
+}
+
+train::Recipe as_planned(train::Recipe recipe, const Plan& plan) {
+  recipe.microbatch = plan.program.microbatch;
+  recipe.checkpoint.reset();
+  recipe.compress.reset();
+  if (const int bits = report::compress_bits(plan.program); bits > 0) recipe.compress = bits;
+  recipe.optimizer.drop_gradients = std::ranges::any_of(plan.program.sections, [](const Section& section) {
+    return std::ranges::any_of(section.nodes, [](const Node& node) { return node.op == &ops::momentum_decay; });
+  });
   return recipe;
 }
 

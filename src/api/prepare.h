@@ -48,6 +48,10 @@ Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, con
 // The recipe with what the planner chose: it asks for the same plan without a search.
 train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point);
 
+// The recipe of a run whose plan comes from a file: it says what the plan does, whatever it said before. How backward was made to
+// compute again the plan does not tell.
+train::Recipe as_planned(train::Recipe recipe, const Plan& plan);
+
 train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data);
 
 // Tells a session what is data and no part of its plan: the loss scale, and what gradients are clipped to.

@@ -69,6 +69,7 @@ void refuse_flags_beside_plan(const Flags& flags) {
   for (const auto& [name, value] : settled) {
     if (*value) throw_user_error("the plan in '{}' is run as it is; leave out {}", *flags.plan, name);
   }
+  if (flags.drop_gradients) throw_user_error("the plan in '{}' is run as it is; leave out --drop-gradients", *flags.plan);
 }
 
 // The plan to train with, and the recipe with what was chosen for it.
@@ -77,9 +78,7 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
   if (flags.plan) {
     refuse_flags_beside_plan(flags);
     Plan plan = open_plan(*flags.plan, recipe, data, backend);
-    recipe.microbatch = plan.program.microbatch;
-    recipe.checkpoint.reset();
-    recipe.compress.reset();
+    recipe = as_planned(std::move(recipe), plan);
     return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
   }
   Fit found = fit_recipe(recipe, data, backend, costs);
