@@ -147,9 +147,19 @@ Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const
   return fit(fit_request(recipe, data, std::move(costs)), backend);
 }
 
+ModelForm form_of(const train::Recipe& recipe) {
+  return {.precision = recipe.precision,
+          .nonzero = recipe.sparse.nonzero.value_or(1),
+          .momentum_bits = recipe.optimizer.momentum_bits};
+}
+
 Plan open_plan(const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
                const Backend& backend) {
-  Plan plan = train::read_plan_file(path);
+  return adopt_plan(train::read_plan_file(path), path, recipe, data, backend);
+}
+
+Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
+                const Backend& backend) {
   const FitRequest request = fit_request(recipe, data);
   try {
     train::adopt(plan, lower_model(request.model(plan.program.microbatch), backend, request.options));
@@ -196,6 +206,13 @@ train::Recipe as_planned(train::Recipe recipe, const Plan& plan) {
   recipe.optimizer.drop_gradients = std::ranges::any_of(plan.program.sections, [](const Section& section) {
     return std::ranges::any_of(section.nodes, [](const Node& node) { return node.op == &ops::momentum_decay; });
   });
+  if (!plan.form) return recipe;
+  recipe.precision = plan.form->precision;
+  recipe.optimizer.momentum_bits = plan.form->momentum_bits;
+  if (plan.form->nonzero < 1)
+    recipe.sparse.nonzero = plan.form->nonzero;
+  else
+    recipe.sparse = {};
   return recipe;
 }
 

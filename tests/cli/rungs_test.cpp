@@ -76,6 +76,37 @@ TEST(Rungs, SparsityIsTakenBelowTheSmallestDensePlanAndSeenEverywhere) {
   EXPECT_TRUE(has_method(report, "stored with 16 bits")) << report.at("methods");
 }
 
+// A plan on file says by itself which form of the model it is of, whether that was given or chosen.
+TEST(Rungs, AFormThatWasPlannedIsTrainedFromItsFile) {
+  const TemporaryFolder folder;
+  const Words model{"small-cnn", "--batch", "20", "--threads", "1"};
+  const std::int64_t budget = least_of(Words{"plan"} + model + Words{"--allow", "precision"}) - 1;
+  const std::vector<Words> forms{{"--budget", std::to_string(budget) + "B", "--allow", "precision,sparse"},
+                                 {"--precision", "fp16", "--nonzero", "0.3"},
+                                 {"--momentum-bits", "8"}};
+  const auto run_of = [&](std::size_t i) { return (folder / ("run" + std::to_string(i))).string(); };
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    const std::string file = (folder / ("plan" + std::to_string(i))).string();
+    const Json planned = json_of(Words{"plan"} + model + forms[i] + Words{"--save", file});
+    const Json trained = json_of(Words{"train"} + model + Words{"--steps", "2", "--plan", file, "--out", run_of(i)});
+    for (const char* key : {"precision", "nonzero", "planned_peak_bytes"}) EXPECT_EQ(trained.at(key), planned.at(key)) << i;
+    EXPECT_EQ(trained.at("measured_peak_bytes"), trained.at("planned_peak_bytes"));
+  }
+  EXPECT_NE(text_of(folder / "run0" / "recipe.toml").find("precision = \"bf16\""), std::string::npos);
+  EXPECT_NE(text_of(folder / "run1" / "recipe.toml").find("nonzero = 0.3"), std::string::npos);
+  EXPECT_NE(text_of(folder / "run2" / "recipe.toml").find("momentum_bits = 8"), std::string::npos);
+  // So does the plan in a run's folder.
+  const std::string plan = run_of(1) + "/plan.txt";
+  const Words again = Words{"train"} + model + Words{"--steps", "1", "--plan", plan, "--out", run_of(3)};
+  EXPECT_EQ(run_snug(again + Words{"--precision", "bf16"}).err,
+            "snug: the plan in '" + plan + "' was made with --precision fp16; leave out --precision, or plan anew\n");
+  EXPECT_EQ(run_snug(again + Words{"--nonzero", "1"}).err,
+            "snug: the plan in '" + plan + "' was made with --nonzero 0.3; leave out --nonzero, or plan anew\n");
+  EXPECT_EQ(run_snug(again + Words{"--momentum-bits", "8"}).err,
+            "snug: the plan in '" + plan + "' was made with --momentum-bits 32; leave out --momentum-bits, or plan anew\n");
+  EXPECT_EQ(json_of(again + Words{"--precision", "fp16"}).at("nonzero"), 0.3);
+}
+
 TEST(Rungs, SparsityThatIsChosenIsRewiredAsAnyOther) {
   const TemporaryFolder folder;
   const std::int64_t budget = least_of(Words{"plan", "small-cnn", "--batch", "20", "--threads", "1", "--data", "embedded"}) - 1;
