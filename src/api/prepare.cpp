@@ -9,6 +9,8 @@
 #include "base/threads.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "ops/ops.h"
+#include "report/layers.h"
 #include "train/plan_file.h"
 
 namespace snug {
@@ -145,9 +147,19 @@ Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const
   return fit(fit_request(recipe, data, std::move(costs)), backend);
 }
 
+ModelForm form_of(const train::Recipe& recipe) {
+  return {.precision = recipe.precision,
+          .nonzero = recipe.sparse.nonzero.value_or(1),
+          .momentum_bits = recipe.optimizer.momentum_bits};
+}
+
 Plan open_plan(const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
                const Backend& backend) {
-  Plan plan = train::read_plan_file(path);
+  return adopt_plan(train::read_plan_file(path), path, recipe, data, backend);
+}
+
+Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
+                const Backend& backend) {
   const FitRequest request = fit_request(recipe, data);
   try {
     train::adopt(plan, lower_model(request.model(plan.program.microbatch), backend, request.options));
@@ -183,6 +195,24 @@ train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
   if (point.narrowed) recipe.precision = narrower_precision(recipe.device);
   if (point.nonzero) recipe.sparse.nonzero = point.nonzero;
+  return recipe;
+}
+
+train::Recipe as_planned(train::Recipe recipe, const Plan& plan) {
+  recipe.microbatch = plan.program.microbatch;
+  recipe.checkpoint.reset();
+  recipe.compress.reset();
+  if (const int bits = report::compress_bits(plan.program); bits > 0) recipe.compress = bits;
+  recipe.optimizer.drop_gradients = std::ranges::any_of(plan.program.sections, [](const Section& section) {
+    return std::ranges::any_of(section.nodes, [](const Node& node) { return node.op == &ops::momentum_decay; });
+  });
+  if (!plan.form) return recipe;
+  recipe.precision = plan.form->precision;
+  recipe.optimizer.momentum_bits = plan.form->momentum_bits;
+  if (plan.form->nonzero < 1)
+    recipe.sparse.nonzero = plan.form->nonzero;
+  else
+    recipe.sparse = {};
   return recipe;
 }
 

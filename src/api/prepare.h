@@ -37,8 +37,13 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
 // The model for this data, as fast as the budget lets it be. DoesNotFit when the budget is too small.
 Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs = {});
 
-// A plan that was saved, for this recipe. UserError when it is one of another model, batch or backend, DoesNotFit when it is
-// larger than the budget.
+// Which form of its model a recipe asks for.
+ModelForm form_of(const train::Recipe& recipe);
+
+// A plan that was saved in this file, for this recipe. UserError when it is one of another model, batch or backend, DoesNotFit
+// when it is larger than the budget.
+Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
+                const Backend& backend);
 Plan open_plan(const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
                const Backend& backend);
 
@@ -47,6 +52,10 @@ Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, con
 
 // The recipe with what the planner chose: it asks for the same plan without a search.
 train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point);
+
+// The recipe of a run whose plan comes from a file: it says what the plan does, whatever it said before. How backward was made to
+// compute again the plan does not tell.
+train::Recipe as_planned(train::Recipe recipe, const Plan& plan);
 
 train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data);
 

@@ -45,12 +45,14 @@ Costs costs_of(const Flags& flags, const FitRequest& request, const Backend& bac
   return costs;
 }
 
-// The recipe that the flags make, for data that was named or else for random images of the model's own shape.
+// The recipe that the flags make. A recipe's file always says its data, by leaving it out too; without one, data that was not
+// named is random images of the model's own shape.
 Planned make_plan(const Flags& flags, const PassOptions& passes) {
   if (!names_recipe(flags)) examples_of(flags);  // says what is missing
   train::Recipe recipe = recipe_of(flags);
-  if (!flags.data) recipe.data = "random";
-  const data::Description data = flags.data ? open_data(recipe)->description() : random_description(recipe);
+  const bool has_data = flags.data || names_recipe(flags);
+  if (!has_data) recipe.data = "random";
+  const data::Description data = has_data ? open_data(recipe)->description() : random_description(recipe);
   Backend backend = open_backend(recipe);
   FitRequest request = fit_request(recipe, data);
   PassOptions all = passes;
@@ -60,6 +62,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
   const train::Recipe chosen = with_choices(recipe, found.point);
+  found.plan.form = form_of(chosen);
   report::Settings settings{.precision = chosen.precision,
                             .nonzero = chosen.sparse.nonzero.value_or(1),
                             .checkpoint = to_string(found.point.checkpoint),

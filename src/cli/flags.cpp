@@ -88,7 +88,7 @@ void add_run_folder(CLI::App& app, Flags& flags) {
 void add_plan_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
   add_program_flags(app, flags, "");
-  add_data_flag(app, flags, "images of the model's own shape");
+  add_data_flag(app, flags, "the recipe's, or images of the model's own shape");
   add_device_flag(app, flags);
   add_budget_flag(app, flags);
   app.add_flag("--measure-costs", flags.measure_costs, "first measure this model's node times on this machine");
@@ -106,7 +106,7 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
 void add_profile_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
   add_program_flags(app, flags, "");
-  add_data_flag(app, flags, "images of the model's own shape");
+  add_data_flag(app, flags, "the recipe's, or images of the model's own shape");
   add_device_flag(app, flags);
   add_budget_flag(app, flags);
   add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real (a plan), or paper (the report's)");

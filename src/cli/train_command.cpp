@@ -20,6 +20,7 @@
 #include "report/json.h"
 #include "report/layers.h"
 #include "report/text.h"
+#include "train/plan_file.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
 
@@ -69,6 +70,18 @@ void refuse_flags_beside_plan(const Flags& flags) {
   for (const auto& [name, value] : settled) {
     if (*value) throw_user_error("the plan in '{}' is run as it is; leave out {}", *flags.plan, name);
   }
+  if (flags.drop_gradients) throw_user_error("the plan in '{}' is run as it is; leave out --drop-gradients", *flags.plan);
+}
+
+// The same of the form of the model that was planned, where they say another one.
+void refuse_other_form(const Flags& flags, const ModelForm& asked, const Plan& plan) {
+  if (!plan.form) return;
+  const auto refuse = [&](std::string_view flag, const auto& planned) {
+    throw_user_error("the plan in '{0}' was made with {1} {2}; leave out {1}, or plan anew", *flags.plan, flag, planned);
+  };
+  if (flags.precision && asked.precision != plan.form->precision) refuse("--precision", plan.form->precision);
+  if (flags.nonzero && asked.nonzero != plan.form->nonzero) refuse("--nonzero", plan.form->nonzero);
+  if (flags.momentum_bits && asked.momentum_bits != plan.form->momentum_bits) refuse("--momentum-bits", plan.form->momentum_bits);
 }
 
 // The plan to train with, and the recipe with what was chosen for it.
@@ -76,10 +89,10 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
              const CostTable& costs) {
   if (flags.plan) {
     refuse_flags_beside_plan(flags);
-    Plan plan = open_plan(*flags.plan, recipe, data, backend);
-    recipe.microbatch = plan.program.microbatch;
-    recipe.checkpoint.reset();
-    recipe.compress.reset();
+    Plan plan = train::read_plan_file(*flags.plan);
+    refuse_other_form(flags, form_of(recipe), plan);
+    recipe = as_planned(std::move(recipe), plan);
+    plan = adopt_plan(std::move(plan), *flags.plan, recipe, data, backend);
     return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
   }
   Fit found = fit_recipe(recipe, data, backend, costs);
@@ -94,6 +107,7 @@ Run begin(const Flags& flags) {
   const Backend backend = open_backend(recipe);
   const Costs costs = costs_of(flags, backend);
   Fit found = plan_run(flags, recipe, dataset->description(), backend, costs.table());
+  found.plan.form = form_of(recipe);
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
   configure(*session, recipe);

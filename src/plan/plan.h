@@ -22,8 +22,18 @@ struct SectionPlan {
   std::string method;          // what found the placement
 };
 
+// What makes the model itself smaller, in a recipe's words: a plan on file says it, since it fits no other form of the model.
+struct ModelForm {
+  std::string precision = "fp32";
+  double nonzero = 1;  // the share of the convolutions' weights that is stored
+  std::int64_t momentum_bits = 32;
+
+  friend bool operator==(const ModelForm&, const ModelForm&) = default;
+};
+
 struct Plan {
   Program program;
+  std::optional<ModelForm> form;  // nothing: not known
   // Room kept free on either side of every state and buffer, for checking mode; 0 in every other plan.
   Bytes red_zone;
   std::vector<Bytes> state_offsets;   // by state, from the arena's start

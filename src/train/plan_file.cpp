@@ -44,13 +44,16 @@ class Words {
     if (!rest_.empty()) rest_.remove_prefix(1);
   }
 
-  Bytes bytes() {
+  Bytes bytes() { return Bytes(number<std::int64_t>(0, kMostBytes, "a number of bytes")); }
+
+  template <typename T>
+  T number(T least, T most, std::string_view what) {
     const std::string_view word = next();
-    std::int64_t value = 0;
+    T value = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (word.empty() || error != std::errc() || end != word.data() + word.size() || value < 0 || value > kMostBytes)
-      throw_user_error("the plan's placement has '{}' where a number of bytes belongs", word.substr(0, 40));
-    return Bytes(value);
+    if (word.empty() || error != std::errc() || end != word.data() + word.size() || !(value >= least && value <= most))
+      throw_user_error("the plan's placement has '{}' where {} belongs", word.substr(0, 40), what);
+    return value;
   }
 
   std::vector<Bytes> offsets(std::string_view of, std::size_t count) {
@@ -81,6 +84,21 @@ void check_sizes(const Program& program) {
   }
 }
 
+// The rest of the line that says which form of the model was planned.
+ModelForm parse_form(Words& words) {
+  ModelForm form;
+  words.expect("precision");
+  form.precision = words.next();
+  if (form.precision != "fp32" && form.precision != "fp16" && form.precision != "bf16")
+    throw_user_error("the plan has the precision '{}'", form.precision.substr(0, 40));
+  words.expect("nonzero");
+  form.nonzero = words.number(0.0, 1.0, "a share of the weights");
+  words.expect("momentum_bits");
+  form.momentum_bits = words.number<std::int64_t>(8, 32, "a number of bits");
+  words.end_line();
+  return form;
+}
+
 bool in_host_memory(const Program& program) {
   if (std::any_of(program.states.begin(), program.states.end(), [](const State& s) { return s.space != MemorySpace::device; }))
     return true;
@@ -103,6 +121,10 @@ std::string print_plan(const Plan& plan) {
   };
   line("states", plan.state_offsets);
   for (std::size_t i = 0; i < plan.sections.size(); ++i) line(name_of(plan.program.sections[i].kind), plan.sections[i].offsets);
+  if (plan.form) {
+    text += fmt::format("form precision {} nonzero {} momentum_bits {}\n", plan.form->precision, plan.form->nonzero,
+                        plan.form->momentum_bits);
+  }
   return text;
 }
 
@@ -144,7 +166,11 @@ Plan parse_plan(std::string_view text) {
     }
     plan.sections.push_back(std::move(placed));
   }
-  if (!words.at_end()) throw UserError("the plan has more behind its placement");
+  if (!words.at_end()) {
+    if (words.next() != "form") throw UserError("the plan has more behind its placement");
+    plan.form = parse_form(words);
+    if (!words.at_end()) throw UserError("the plan has more behind its form");
+  }
   plan.planned_peak_bytes = top;
   if (const auto violation = find_violation(plan)) throw_user_error("the plan's placement is not valid: {}", *violation);
   return plan;

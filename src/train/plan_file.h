@@ -7,6 +7,7 @@
 //   place states 0 64 128
 //   place init
 //   place micro 41216 50048
+//   form precision bf16 nonzero 0.5 momentum_bits 32
 #pragma once
 
 #include <filesystem>

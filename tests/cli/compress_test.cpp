@@ -1,7 +1,10 @@
 // Activations and momentum in few bits, as a user asks for them.
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "file_text.h"
 #include "run_snug.h"
 #include "support/temporary_folder.h"
 
@@ -81,10 +84,35 @@ TEST(Compress, SmallerFormsGoThroughPlansOnFileAndResumedRuns) {
     const Json json = Json::parse(ended.out);
     EXPECT_EQ(json["measured_peak_bytes"], json["planned_peak_bytes"]);
     EXPECT_EQ(json["compress_bits"], i == 0 ? Json(4) : Json(nullptr));
+    // The run's recipe says what its plan does.
+    const std::string recipe = text_of(folder / std::to_string(i) / "recipe.toml");
+    EXPECT_EQ(recipe.find("compress = 4") != std::string::npos, i == 0) << recipe;
+    EXPECT_EQ(recipe.find("drop_gradients = true") != std::string::npos, i == 1) << recipe;
   }
   EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--drop-gradients"}).err,
             "snug: pass 'drop_gradients' adds gradients to the momentum, but Nesterov's step needs the gradient beside the "
             "momentum; say nesterov = false, --nesterov no\n");
+}
+
+TEST(Compress, APlanOnFileDecidesWhetherGradientsAreKept) {
+  const TemporaryFolder folder;
+  const std::string plan = (folder / "plan").string();
+  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "20", "--threads", "1", "--nesterov", "no", "--save", plan}).exit_code, 0);
+  const std::vector<std::string> how{"--threads", "1", "--steps", "1", "--plan", plan, "--out", (folder / "run").string()};
+  std::vector<std::string> given{"train", "small-cnn", "--batch", "20", "--nesterov", "no", "--drop-gradients"};
+  given.insert(given.end(), how.begin(), how.end());
+  const Ended refused = run_snug(given);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, "snug: the plan in '" + plan + "' is run as it is; leave out --drop-gradients\n");
+
+  const std::string recipe = (folder / "recipe.toml").string();
+  std::ofstream(recipe) << "model = \"small-cnn\"\nbatch = 20\n[optimizer]\nnesterov = false\ndrop_gradients = true\n";
+  std::vector<std::string> from_recipe{"train", recipe};
+  from_recipe.insert(from_recipe.end(), how.begin(), how.end());
+  const Ended ended = run_snug(from_recipe);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  const std::string said = text_of(folder / "run" / "recipe.toml");
+  EXPECT_EQ(said.find("drop_gradients"), std::string::npos) << said;
 }
 
 TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {

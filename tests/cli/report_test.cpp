@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "file_text.h"
 #include "run_snug.h"
 #include "support/temporary_folder.h"
 
@@ -15,13 +16,6 @@ namespace snug::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // The data that a page carries, but for its version.
 Json data_of(const std::filesystem::path& path) {

@@ -1,12 +1,12 @@
 // How far a plan goes for a budget, as a user lets it: 16 bits, then part of the weights.
 #include <fstream>
-#include <iterator>
 #include <regex>
 #include <set>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "file_text.h"
 #include "run_snug.h"
 #include "support/temporary_folder.h"
 
@@ -68,13 +68,43 @@ TEST(Rungs, SparsityIsTakenBelowTheSmallestDensePlanAndSeenEverywhere) {
   EXPECT_EQ(trained.at("precision"), "bf16");
   EXPECT_EQ(trained.at("planned_peak_bytes"), planned.at("planned_peak_bytes"));
   EXPECT_EQ(trained.at("measured_peak_bytes"), trained.at("planned_peak_bytes"));
-  std::ifstream file(folder / "run" / "recipe.toml");
-  const std::string recipe((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string recipe = text_of(folder / "run" / "recipe.toml");
   EXPECT_NE(recipe.find("nonzero = 0.5"), std::string::npos) << recipe;
   const Json report = json_of({"report", run});
   EXPECT_EQ(report.at("nonzero"), 0.5);
   EXPECT_TRUE(has_method(report, "50% of the convolutions' weights")) << report.at("methods");
   EXPECT_TRUE(has_method(report, "stored with 16 bits")) << report.at("methods");
+}
+
+// A plan on file says by itself which form of the model it is of, whether that was given or chosen.
+TEST(Rungs, AFormThatWasPlannedIsTrainedFromItsFile) {
+  const TemporaryFolder folder;
+  const Words model{"small-cnn", "--batch", "20", "--threads", "1"};
+  const std::int64_t budget = least_of(Words{"plan"} + model + Words{"--allow", "precision"}) - 1;
+  const std::vector<Words> forms{{"--budget", std::to_string(budget) + "B", "--allow", "precision,sparse"},
+                                 {"--precision", "fp16", "--nonzero", "0.3"},
+                                 {"--momentum-bits", "8"}};
+  const auto run_of = [&](std::size_t i) { return (folder / ("run" + std::to_string(i))).string(); };
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    const std::string file = (folder / ("plan" + std::to_string(i))).string();
+    const Json planned = json_of(Words{"plan"} + model + forms[i] + Words{"--save", file});
+    const Json trained = json_of(Words{"train"} + model + Words{"--steps", "2", "--plan", file, "--out", run_of(i)});
+    for (const char* key : {"precision", "nonzero", "planned_peak_bytes"}) EXPECT_EQ(trained.at(key), planned.at(key)) << i;
+    EXPECT_EQ(trained.at("measured_peak_bytes"), trained.at("planned_peak_bytes"));
+  }
+  EXPECT_NE(text_of(folder / "run0" / "recipe.toml").find("precision = \"bf16\""), std::string::npos);
+  EXPECT_NE(text_of(folder / "run1" / "recipe.toml").find("nonzero = 0.3"), std::string::npos);
+  EXPECT_NE(text_of(folder / "run2" / "recipe.toml").find("momentum_bits = 8"), std::string::npos);
+  // So does the plan in a run's folder.
+  const std::string plan = run_of(1) + "/plan.txt";
+  const Words again = Words{"train"} + model + Words{"--steps", "1", "--plan", plan, "--out", run_of(3)};
+  EXPECT_EQ(run_snug(again + Words{"--precision", "bf16"}).err,
+            "snug: the plan in '" + plan + "' was made with --precision fp16; leave out --precision, or plan anew\n");
+  EXPECT_EQ(run_snug(again + Words{"--nonzero", "1"}).err,
+            "snug: the plan in '" + plan + "' was made with --nonzero 0.3; leave out --nonzero, or plan anew\n");
+  EXPECT_EQ(run_snug(again + Words{"--momentum-bits", "8"}).err,
+            "snug: the plan in '" + plan + "' was made with --momentum-bits 32; leave out --momentum-bits, or plan anew\n");
+  EXPECT_EQ(json_of(again + Words{"--precision", "fp16"}).at("nonzero"), 0.3);
 }
 
 TEST(Rungs, SparsityThatIsChosenIsRewiredAsAnyOther) {
@@ -85,8 +115,7 @@ TEST(Rungs, SparsityThatIsChosenIsRewiredAsAnyOther) {
                       << budget << "B\"\n";
   const Json trained = json_of({"train", path.string(), "--out", (folder / "run").string()});
   EXPECT_EQ(trained.at("nonzero"), 0.5);
-  std::ifstream metrics(folder / "run" / "metrics.jsonl");
-  const std::string lines((std::istreambuf_iterator<char>(metrics)), std::istreambuf_iterator<char>());
+  const std::string lines = text_of(folder / "run" / "metrics.jsonl");
   EXPECT_NE(lines.find("nonzeros"), std::string::npos) << "the default schedule rewires after 100 steps";
 }
 
@@ -148,11 +177,35 @@ TEST(Plan, TakesEveryFlagOfTrainThatMattersForMemory) {
 TEST(Plan, TakesARecipe) {
   const TemporaryFolder folder;
   const auto path = folder / "recipe.toml";
-  std::ofstream(path) << "model = \"small-cnn\"\ndata = \"cifar10\"\nbatch = 20\nthreads = 1\n[optimizer]\nclip_norm = 1.0\n";
+  std::ofstream(path) << "model = \"small-cnn\"\ndata = \"embedded\"\nbatch = 20\nthreads = 1\n[optimizer]\nclip_norm = 1.0\n";
   const Json planned = json_of({"plan", path.string()});
   EXPECT_EQ(planned.at("batch"), 20);
   EXPECT_EQ(planned.at("planned_peak_bytes"),
-            json_of({"plan", "small-cnn", "--batch", "20", "--threads", "1", "--clip-norm", "1"}).at("planned_peak_bytes"));
+            json_of({"plan", "small-cnn", "--batch", "20", "--threads", "1", "--data", "embedded", "--clip-norm", "1"})
+                .at("planned_peak_bytes"));
+}
+
+// Augmented images and the data's own shape take other bytes than random ones of the model's shape would.
+TEST(Plan, IsMadeForTheDataOfARecipe) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& data) {
+    const std::string path = (folder / name).string();
+    std::ofstream(path) << "model = \"resnet-18\"\nbatch = 2\nthreads = 1\nsteps = 1\n" << data;
+    return path;
+  };
+  const std::string embedded = write("embedded.toml", "data = \"embedded\"\n");
+  const Json planned = json_of({"plan", embedded});
+  EXPECT_EQ(planned.at("planned_peak_bytes"),
+            json_of({"train", embedded, "--out", (folder / "run").string()}).at("planned_peak_bytes"));
+  EXPECT_EQ(json_of({"plan", write("default.toml", "")}).at("planned_peak_bytes"), planned.at("planned_peak_bytes"));
+  EXPECT_NE(json_of({"plan", "resnet-18", "--batch", "2", "--threads", "1"}).at("planned_peak_bytes"),
+            planned.at("planned_peak_bytes"));
+  const std::string nowhere = write("nowhere.toml", "data = \"/nowhere/at/all\"\n");
+  const Ended refused = run_snug({"plan", nowhere});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, run_snug({"plan", "resnet-18", "--batch", "2", "--data", "/nowhere/at/all"}).err);
+  EXPECT_NE(refused.err.find("/nowhere/at/all"), std::string::npos) << refused.err;
+  EXPECT_EQ(run_snug({"plan", nowhere, "--data", "embedded"}).exit_code, 0);
 }
 
 // What does not combine is refused by name: all of it.

@@ -30,6 +30,21 @@ TEST(PlanFile, PlansComeBackByteForByte) {
   expect_round_trip(compile(frontend::build_zoo_model("small-cnn", {.batch = 4}), backend, {.red_zone = Bytes(128)}));
 }
 
+TEST(PlanFile, TheFormOfTheModelComesBack) {
+  Plan plan = small_plan(backends::cpu_backend(1));
+  EXPECT_EQ(parse_plan(print_plan(plan)).form, std::nullopt);
+  plan.form = {.precision = "bf16", .nonzero = 0.1, .momentum_bits = 8};
+  EXPECT_EQ(parse_plan(print_plan(plan)).form, plan.form);
+  expect_round_trip(plan);
+  const auto message = [&](const std::string& precision, double nonzero, std::int64_t bits) {
+    plan.form = {.precision = precision, .nonzero = nonzero, .momentum_bits = bits};
+    return message_of<UserError>([&] { parse_plan(print_plan(plan)); });
+  };
+  EXPECT_EQ(message("fp8", 1, 32), "the plan has the precision 'fp8'");
+  EXPECT_EQ(message("fp32", 1.5, 32), "the plan's placement has '1.5' where a share of the weights belongs");
+  EXPECT_EQ(message("fp32", 0.5, 64), "the plan's placement has '64' where a number of bits belongs");
+}
+
 TEST(PlanFile, TextsThatAreNoPlanAreRefused) {
   const std::string good = print_plan(small_plan(backends::cpu_backend(1)));
   const auto message = [](const std::string& text) {
