@@ -1,5 +1,4 @@
 // What a bound kernel keeps on the heap is memory that no plan counts: it may not grow with the work that the kernel does.
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
