@@ -123,8 +123,6 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     const DType narrow = stored_as(precision, recipe.device);
     narrower = {.model = [build, narrow](std::int64_t microbatch) { return build(microbatch, narrow); }, .sgd = sgd(precision)};
   }
-  Allowance allowed = parse_allowance(recipe.allow);
-  if (recipe.sparse.nonzero) allowed.remove(Exactness::sparse);  // a share that is given is obeyed, 1 too
   return {.model = [build, dtype](std::int64_t microbatch) { return build(microbatch, dtype); },
           .options = {.batch = recipe.batch,
                       .sgd = sgd(recipe.precision),
@@ -139,7 +137,8 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
           .checkpoint = checkpoint,
           .min_microbatch = recipe.min_microbatch.value_or(10),
           .statistics_group = recipe.statistics_group.value_or(0),
-          .allowed = allowed,
+          .allowed = parse_allowance(recipe.allow),
+          .share_is_given = recipe.sparse.nonzero.has_value(),
           .narrower = std::move(narrower)};
 }
 

@@ -52,6 +52,8 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
     throw_user_error("a microbatch of {} out of a batch of {} is not possible", options.microbatch, options.batch);
   }
   if (options.budget_bytes < 0) throw_user_error("a budget of {} bytes is not possible", options.budget_bytes);
+  if (const int bits = options.compress_bits; bits != 0 && bits != 2 && bits != 4 && bits != 8)
+    throw_user_error("activations cannot be kept in {} bits; use 8, 4 or 2, or 0 for as they are", bits);
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
   const Allowance allowed = parse_allowance(options.allow);
   if (allowed.has(Exactness::sparse)) {

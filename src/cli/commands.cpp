@@ -54,7 +54,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   if (!has_data) recipe.data = "random";
   const data::Description data = has_data ? open_data(recipe)->description() : random_description(recipe);
   Backend backend = open_backend(recipe);
-  FitRequest request = fit_request(recipe, data);
+  FitRequest request = request_of(flags, recipe, data);
   PassOptions all = passes;
   all.enabled.insert(all.enabled.end(), request.options.passes.enabled.begin(), request.options.passes.enabled.end());
   request.options.passes = std::move(all);

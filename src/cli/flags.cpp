@@ -39,13 +39,13 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain needed) (default: none, "
       "or what the budget asks for)");
   add(app, "--compress", flags.compress, "BITS",
-      "activations wait for backward in 8, 4 or 2 bits an element, rounded by chance (default: as they are)");
+      "activations wait for backward in 8, 4 or 2 bits an element, rounded by chance; on the CPU so far (default: as they are)");
   add(app, "--momentum", flags.momentum, "M", "share of the last update that goes on (default: 0.9)");
   add(app, "--momentum-bits", flags.momentum_bits, "BITS",
-      "8: the momentum of large parameters is kept in codes of 8 bits (default: 32, as the parameters)");
+      "8: the momentum of large parameters is kept in codes of 8 bits; on the CPU so far (default: 32, as the parameters)");
   add(app, "--nesterov", flags.nesterov, "YES|NO", "Nesterov's momentum, or plain heavy-ball (default: yes)");
   app.add_flag("--drop-gradients", flags.drop_gradients,
-               "add gradients to the momentum at once, so that they are not kept; with --nesterov no");
+               "add gradients to the momentum at once, so that they are not kept; with --nesterov no, on the CPU so far");
   add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
@@ -109,7 +109,8 @@ void add_profile_flags(CLI::App& app, Flags& flags) {
   add_data_flag(app, flags, "the recipe's, or images of the model's own shape");
   add_device_flag(app, flags);
   add_budget_flag(app, flags);
-  add(app, "--accounting", flags.accounting, "RULES", "what counts as memory: real (a plan), or paper (the report's)");
+  add(app, "--accounting", flags.accounting, "RULES",
+      "what counts as memory: real (a plan), or paper (the report's; not for a recipe)");
   add_json_flag(app, flags);
   add_compiler_flags(app, flags);
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/recipe_flags.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "report/paper_report.h"
@@ -60,6 +61,10 @@ std::vector<paper::Strategy> strategies_to_compare(const Graph& graph, const pap
 
 void run_paper_profile(const Flags& flags) {
   refuse_flags_of_plans(flags);
+  if (names_recipe(flags)) {
+    throw_user_error("--accounting paper takes a model and not a recipe such as '{}', most of which is about plans",
+                     *flags.model);
+  }
   const Examples examples = examples_of(flags);
   const std::string precision = flags.precision.value_or("fp32");
   const paper::Strategy strategy = paper::parse_strategy(flags.checkpoint.value_or("none"));

@@ -1,7 +1,9 @@
 #include "cli/recipe_flags.h"
 
+#include <algorithm>
 #include <limits>
 
+#include "api/prepare.h"
 #include "base/error.h"
 
 namespace snug::cli {
@@ -98,10 +100,14 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
   if (flags.allow) recipe.allow = parse_list("--allow", *flags.allow);
   // What is given is obeyed: there is nothing left to choose.
-  if (flags.precision) std::erase(recipe.allow, "precision");
-  if (flags.nonzero) std::erase(recipe.allow, "sparse");
-  if (flags.compress) std::erase(recipe.allow, "compressed");
+  if (flags.precision || recipe.precision != "fp32") std::erase(recipe.allow, "precision");
+  if (recipe.sparse.nonzero) std::erase(recipe.allow, "sparse");
+  if (recipe.compress) std::erase(recipe.allow, "compressed");
   if (recipe.allow.empty()) recipe.allow = train::Recipe().allow;
+  if (recipe.device != "cpu" && std::ranges::find(recipe.allow, "compressed") != recipe.allow.end()) {
+    throw_user_error("'{}' cannot keep activations in few bits so far; leave compressed out of --allow, or use --device cpu",
+                     recipe.device);
+  }
   if (!flags.frozen.empty()) recipe.freeze = flags.frozen;
   if (flags.init) recipe.init = *flags.init;
   if (flags.augment) {
@@ -113,6 +119,12 @@ train::Recipe recipe_of(const Flags& flags) {
   take_schedule(flags, recipe.schedule);
   train::check_recipe(recipe);
   return recipe;
+}
+
+FitRequest request_of(const Flags& flags, const train::Recipe& recipe, const data::Description& data, CostTable costs) {
+  FitRequest request = fit_request(recipe, data, std::move(costs));
+  if (flags.precision) request.narrower.reset();
+  return request;
 }
 
 void refuse_flags_on_resume(const Flags& flags) {

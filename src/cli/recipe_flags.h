@@ -2,6 +2,8 @@
 #pragma once
 
 #include "cli/flags.h"
+#include "data/dataset.h"
+#include "plan/frontier.h"
 #include "train/recipe.h"
 
 namespace snug::cli {
@@ -11,6 +13,9 @@ bool names_recipe(const Flags& flags);
 
 // The recipe that MODEL names or, where it is the name of a model, a recipe with the defaults; then every flag that was given.
 train::Recipe recipe_of(const Flags& flags);
+
+// What that recipe asks of the planner. A precision that was given is obeyed, fp32 too: no other is chosen, nor advised.
+FitRequest request_of(const Flags& flags, const train::Recipe& recipe, const data::Description& data, CostTable costs = {});
 
 // UserError naming the first flag that was given: a run goes on as its folder says.
 void refuse_flags_on_resume(const Flags& flags);

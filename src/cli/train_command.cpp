@@ -95,7 +95,7 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
     plan = adopt_plan(std::move(plan), *flags.plan, recipe, data, backend);
     return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
   }
-  Fit found = fit_recipe(recipe, data, backend, costs);
+  Fit found = fit(request_of(flags, recipe, data, costs), backend);
   if (recipe.budget_bytes) recipe = with_choices(recipe, found.point);
   return found;
 }

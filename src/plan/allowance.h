@@ -25,11 +25,6 @@ class Allowance {
     return *this;
   }
 
-  Allowance& remove(Exactness rung) {
-    bits_ &= ~bit(rung);
-    return *this;
-  }
-
   friend bool operator==(const Allowance&, const Allowance&) = default;
 
  private:

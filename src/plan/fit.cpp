@@ -95,7 +95,7 @@ std::string rungs_that_help(const FitRequest& request, const FrontierPoint& smal
     point.fuses_update = point.fuses_update && !request.narrower->sgd.finds_overflow;
     point.workspace_limit.reset();
   });
-  look_at(Exactness::compressed, smallest.compress_bits == 0 && can_compress(backend),
+  look_at(Exactness::compressed, smallest.compress_bits == 0 && can_compress(request, backend),
           [](FrontierPoint& point) { point.compress_bits = kSolverCompressBits; });
   look_at(Exactness::sparse, !smallest.nonzero && can_be_sparse(request, backend), [](FrontierPoint& point) {
     point.nonzero = kSolverNonzero.back();

@@ -13,6 +13,8 @@ namespace snug {
 
 namespace {
 
+constexpr std::string_view kCompress = "compress_activations";
+
 bool has_batch_norm(const Graph& graph) {
   return std::any_of(graph.forward.nodes.begin(), graph.forward.nodes.end(),
                      [](const Node& node) { return node.op->name.starts_with("batch_norm"); });
@@ -23,9 +25,25 @@ bool has_kernel(const Backend& backend, const OpDef& op) {
                      [&](const KernelDef* kernel) { return kernel->op == op.name; });
 }
 
+bool leaves_out(const FitRequest& request, std::string_view pass) {
+  const std::vector<std::string>& disabled = request.options.passes.disabled;
+  return std::find(disabled.begin(), disabled.end(), pass) != disabled.end();
+}
+
+// What is asked for and left out at once would be left out without a word.
+void check_passes(const FitRequest& request) {
+  constexpr std::string_view kBoth = "pass '{}' is left out and asked for{}; leave out one of the two";
+  for (const std::string& pass : request.options.passes.enabled) {
+    if (leaves_out(request, pass)) throw_user_error(kBoth, pass, "");
+  }
+  if (request.options.compress_bits > 0 && leaves_out(request, kCompress))
+    throw_user_error(kBoth, kCompress, fmt::format(", to keep activations in {} bits", request.options.compress_bits));
+}
+
 }  // namespace
 
 void check_request(const FitRequest& request) {
+  check_passes(request);
   const std::int64_t batch = request.options.batch;
   if (batch < 1) throw_user_error("a batch of {} is not possible; use at least 1", batch);
   if (request.microbatch && (*request.microbatch < 1 || *request.microbatch > batch)) {
@@ -88,7 +106,8 @@ class BestWithin {
       search(variant);
       // What fits as a whole loses nothing by it.
       const FrontierPoint& found = best_->point;
-      const bool is_plain = found.microbatch == request_.options.batch && found.checkpoint == CheckpointStrategy{};
+      const bool is_plain = found.microbatch == request_.options.batch && found.checkpoint == CheckpointStrategy{} &&
+                            found.compress_bits == request_.options.compress_bits;
       if (is_plain && fits()) break;
     }
     return fits();
@@ -137,10 +156,12 @@ Plan compile_point(const FitRequest& request, const FrontierPoint& point, const 
   return compile(asked.model(point.microbatch), backend, options);
 }
 
-bool can_compress(const Backend& backend) { return has_kernel(backend, ops::pack); }
+bool can_compress(const FitRequest& request, const Backend& backend) {
+  return has_kernel(backend, ops::pack) && !leaves_out(request, kCompress);
+}
 
 bool can_be_sparse(const FitRequest& request, const Backend& backend) {
-  return request.options.sparse.nonzero == 1 && has_kernel(backend, ops::sparse_conv2d) &&
+  return !request.share_is_given && request.options.sparse.nonzero == 1 && has_kernel(backend, ops::sparse_conv2d) &&
          can_sparsify(request.model(request.microbatch.value_or(request.options.batch)));
 }
 

@@ -27,6 +27,8 @@ struct FitRequest {
   // this, and `min_microbatch` has no say: how the batch is split no longer changes the statistics.
   std::int64_t statistics_group = 0;
   Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
+  // Whether the share of the weights that are stored was given, be it all of them: no other is chosen, nor advised.
+  bool share_is_given = false;
   // The same model stored with fewer bits, which may be taken instead where Exactness::precision is allowed.
   struct Narrower {
     std::function<Graph(std::int64_t microbatch)> model;
@@ -37,8 +39,8 @@ struct FitRequest {
 
 // What a search keeps activations in where it may (rung `compressed`); other widths are obeyed when they are given.
 inline constexpr int kSolverCompressBits = 4;
-// Whether the backend has kernels that pack.
-bool can_compress(const Backend& backend);
+// Whether the backend has kernels that pack, and the request does not leave the pass out.
+bool can_compress(const FitRequest& request, const Backend& backend);
 
 // The shares of the convolutions' weights that a search keeps where it may (rung `sparse`), in the order in which they are tried;
 // others are obeyed when they are given.

@@ -325,7 +325,7 @@ class Search {
 
   // By itself only in 4 bits: fewer cost accuracy, and more would never be on the frontier.
   bool may_compress() const {
-    return request_.options.compress_bits == 0 && request_.allowed.has(Exactness::compressed) && can_compress(backend_);
+    return request_.options.compress_bits == 0 && request_.allowed.has(Exactness::compressed) && can_compress(request_, backend_);
   }
 
   void try_compression(bool tries_many) {

@@ -234,6 +234,10 @@ TEST(Trainer, MistakesAreNamed) {
             "'fc.bias' is [3] and takes 3 values, not 2");
   EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 4, .microbatch = 5}); }),
             "a microbatch of 5 out of a batch of 4 is not possible");
+  for (const int bits : {-4, 3, 16}) {
+    EXPECT_EQ(message_of([&] { Trainer(tiny(), {.batch = 4, .compress_bits = bits}); }),
+              "activations cannot be kept in " + std::to_string(bits) + " bits; use 8, 4 or 2, or 0 for as they are");
+  }
   EXPECT_EQ(message_of([] { Model::zoo("wrn-29-2"); }),
             "'wrn-29-2' has depth 29; a wide residual network's is 6n+4: 10, 16, 22, 28, ...");
   EXPECT_EQ(message_of([] { Model::define("empty", [](Layers&) {}); }),

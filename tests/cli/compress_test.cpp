@@ -127,6 +127,8 @@ TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {
   };
   EXPECT_EQ(on_cuda({"--compress", "4"}),
             "snug: 'cuda' cannot keep activations in few bits so far; leave out --compress, or use --device cpu\n");
+  EXPECT_EQ(on_cuda({"--allow", "compressed"}),
+            "snug: 'cuda' cannot keep activations in few bits so far; leave compressed out of --allow, or use --device cpu\n");
   EXPECT_EQ(on_cuda({"--momentum-bits", "8"}),
             "snug: 'cuda' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu\n");
   EXPECT_EQ(on_cuda({"--nesterov", "no", "--drop-gradients"}),

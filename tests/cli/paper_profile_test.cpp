@@ -59,6 +59,13 @@ TEST(PaperProfile, TheSmallestAccurateSettingOfTheReport) {
   EXPECT_EQ(json.at("nonzero"), 0.3);
 }
 
+TEST(PaperProfile, ARecipeIsRefused) {
+  const Ended ended = run_snug({"profile", "recipe.toml", "--batch", "4", "--accounting", "paper"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_EQ(ended.err,
+            "snug: --accounting paper takes a model and not a recipe such as 'recipe.toml', most of which is about plans\n");
+}
+
 TEST(PaperProfile, TextFitsATerminalForEveryModel) {
   for (const char* model : {"wrn-28-2", "preresnet-110", "resnet-50", "vgg-16", "small-cnn"}) {
     const Ended ended = run_snug({"profile", model, "--batch", "20", "--microbatch", "6", "--accounting", "paper", "--precision",

@@ -140,6 +140,19 @@ TEST(Rungs, WhatIsGivenIsObeyed) {
   EXPECT_EQ(json_of(kPlan + small + Words{"--nonzero", "0.25", "--allow", "sparse"}).at("nonzero"), 0.25);
 }
 
+// A run's folder tells what was given from what was chosen.
+TEST(Rungs, WhatARecipeGivesIsNotExplainedAsAChoice) {
+  const TemporaryFolder folder;
+  const auto path = folder / "recipe.toml";
+  std::ofstream(path) << "model = \"small-cnn\"\nbatch = 20\nthreads = 1\nsteps = 1\nprecision = \"bf16\"\n"
+                      << "budget = \"100MB\"\nallow = [\"precision\", \"sparse\"]\n[sparse]\nnonzero = 0.5\n";
+  const std::string run = (folder / "run").string();
+  EXPECT_EQ(run_snug({"train", path.string(), "--out", run}).exit_code, 0);
+  const Json report = json_of({"report", run});
+  EXPECT_FALSE(has_method(report, "stored with 16 bits")) << report.at("methods");
+  EXPECT_FALSE(has_method(report, "50% of the convolutions' weights")) << report.at("methods");
+}
+
 TEST(Rungs, ARefusalNamesThoseThatWouldHelp) {
   const Ended ended = run_snug(kPlan + Words{"--budget", "1KB"});
   EXPECT_EQ(ended.exit_code, 3);
@@ -147,6 +160,19 @@ TEST(Rungs, ARefusalNamesThoseThatWouldHelp) {
                                                       "sparse \\(about [0-9.]+ [MK]B\\) to --allow \\(about [0-9.]+ [MK]B "
                                                       "with (both|all) of them\\)")))
       << ended.err;
+}
+
+TEST(Rungs, ARefusalAdvisesNothingThatAFlagRulesOut) {
+  const Words small{"small-cnn", "--batch", "32", "--threads", "1", "--budget", "1KB"};
+  for (const std::string command : {"plan", "train"}) {
+    const Ended precision = run_snug(Words{command} + small + Words{"--precision", "fp32", "--allow", "precision"});
+    EXPECT_EQ(precision.exit_code, 3);
+    EXPECT_EQ(precision.err.find("precision"), std::string::npos) << precision.err;
+    EXPECT_NE(precision.err.find("sparse (about"), std::string::npos) << precision.err;
+  }
+  const Ended share = run_snug(Words{"plan"} + small + Words{"--nonzero", "1"});
+  EXPECT_EQ(share.err.find("sparse"), std::string::npos) << share.err;
+  EXPECT_NE(share.err.find("precision"), std::string::npos) << share.err;
 }
 
 // 'snug plan' is given the recipe that 'snug train' is, so what it says is what training takes.
@@ -214,6 +240,10 @@ TEST(Refused, WhatDoesNotCombine) {
   const std::string fused = "snug: pass 'fuse_update' makes each update during backward, but ";
   const std::string dropped = "snug: pass 'drop_gradients' adds gradients to the momentum, but ";
   const std::vector<std::pair<Words, std::string>> refused{
+      {{"--disable-pass", "compress_activations", "--compress", "4"},
+       "snug: pass 'compress_activations' is left out and asked for, to keep activations in 4 bits; leave out one of the two\n"},
+      {{"--disable-pass", "drop_gradients", "--nesterov", "no", "--drop-gradients"},
+       "snug: pass 'drop_gradients' is left out and asked for; leave out one of the two\n"},
       {{"--enable-pass", "fuse_update", "--clip-norm", "1"},
        fused + "clipping needs the norm of all gradients before it; leave out one of the two\n"},
       {{"--enable-pass", "fuse_update", "--precision", "fp16"},

@@ -50,6 +50,18 @@ TEST_F(NarrowerTest, IsTakenOnlyWhereItIsAllowedAndOnlyForABudget) {
   EXPECT_EQ(compile_point(allowed, found.point, backend_).planned_peak_bytes, found.plan.planned_peak_bytes);
 }
 
+// A batch that fits as a whole only because its activations are compressed has not been spared anything.
+TEST_F(NarrowerTest, IsComparedWithCompressedPlansToo) {
+  FitRequest request = request_with(with_precision().add(Exactness::compressed));
+  for (const FrontierPoint& point : find_frontier(request, backend_).points) {
+    request.budget = point.planned_peak_bytes;
+    const FrontierPoint found = find_fastest_within(request, backend_).point;
+    EXPECT_EQ(found.planned_peak_bytes, point.planned_peak_bytes);
+    EXPECT_EQ(found.narrowed, point.narrowed);
+    EXPECT_EQ(found.compress_bits, point.compress_bits);
+  }
+}
+
 TEST_F(NarrowerTest, BothModelsMakeOneFrontier) {
   const FitRequest allowed = request_with(with_precision());
   const Frontier both = find_frontier(allowed, backend_);
