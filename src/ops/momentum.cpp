@@ -1,14 +1,17 @@
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/random_draws.h"
 #include "ops/sgd.h"
 
 // Heavy-ball momentum that gradients are added to directly, so that they need no sum of their own (passes/drop_gradients.h):
 //   momentum_decay(m, w, scalars) {momentum, weight_decay, stochastic: 1?, key?} -> momentum m + weight_decay w in the first
-//   microbatch of a step, m in
-//     the others
+//     microbatch of a step, m in the others
+//   momentum_add(m, g, scalars) {summand, stochastic: 1?, key?} -> m + g; of several to the same m in a microbatch, each has
+//     a number `summand` of its own
 //   momentum_step(w, scalars, m) {stochastic: 1?, key?} -> w - learning_rate m, w when skip_update is set
-// Numbers of 16 bits are rounded as sgd rounds them.
+// Numbers of 16 bits are rounded as sgd rounds them. A microbatch's gradient is a small part of a momentum, often less than the
+// distance of two bfloat16s: by chance, drawn anew for every microbatch, such summands survive on average.
 
 namespace snug::ops {
 
@@ -26,6 +29,16 @@ std::vector<Type> infer_decay(const OpCall& call) {
   return {call.inputs[0]};
 }
 
+std::vector<Type> infer_add(const OpCall& call) {
+  require_inputs(call, 3);
+  require_rounding_key(call.attributes);
+  const std::int64_t summand = call.attributes.integer("summand");
+  if (summand < 0 || summand >= kSummands) throw_user_error("the summand {} is not in 0 to {}", summand, kSummands - 1);
+  require_same_shape(call.inputs[0], call.inputs[1], "the momentum and the gradient");
+  require_scalars(call.inputs[2]);
+  return {call.inputs[0]};
+}
+
 std::vector<Type> infer_step(const OpCall& call) {
   require_inputs(call, 3);
   require_rounding_key(call.attributes);
@@ -35,6 +48,12 @@ std::vector<Type> infer_step(const OpCall& call) {
 }
 
 }  // namespace
+
+constinit const OpDef momentum_add{.name = "momentum_add",
+                                   .infer = infer_add,
+                                   .flops = flops_per_output_element<1>,
+                                   .in_place = kFirstInPlace,
+                                   .may_recompute = false};
 
 constinit const OpDef momentum_decay{.name = "momentum_decay",
                                      .infer = infer_decay,

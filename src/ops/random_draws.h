@@ -71,6 +71,13 @@ SNUG_HOST_DEVICE constexpr std::uint32_t rounding_word(std::uint64_t seed, std::
   return philox(seed, element / 4, counter_high(kRoundingPurpose + key, step)).word[element % 4];
 }
 
+// A gradient's addition to a momentum, rounded by chance: rounding_word's elements from here on, which no other addition of the
+// step has, nor its update. Room for 2^34 elements, a million examples a step and so many additions a microbatch.
+inline constexpr std::int64_t kSummands = 256;
+SNUG_HOST_DEVICE constexpr std::uint64_t first_rounded_element(std::uint64_t first_example, std::uint64_t summand) {
+  return ((first_example + 1) << 34U) + (summand << 54U);
+}
+
 // One of the two halves around a number, the nearer the likelier, as a float. `random`: 16 bits.
 SNUG_HOST_DEVICE inline float half_by_chance(float value, std::uint32_t random) {
   const float magnitude = std::fabs(value);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ir/builder.h"
 #include "ops/ops.h"
+#include "ops/random_draws.h"
 #include "ops/sgd.h"
 #include "passes/remove_states.h"
 
@@ -19,7 +20,8 @@ StateId state_of(const Section& section, ValueId id) { return section.value(id).
 // What a parameter's gradient is added to.
 struct Target {
   StateId weight, momentum, scalars;
-  Attributes rule;  // momentum, weight_decay, how it is rounded
+  Attributes rule;      // momentum, weight_decay, how it is rounded
+  Attributes rounding;  // nothing: to nearest
   std::string layer;
 };
 using Targets = std::unordered_map<StateId, Target>;  // by accumulator
@@ -55,6 +57,7 @@ Targets find_targets(const Section& update) {
                                                  .momentum = state_of(update, node.inputs[3]),
                                                  .scalars = state_of(update, node.inputs[2]),
                                                  .rule = std::move(rule),
+                                                 .rounding = rounding_of(node.attributes),
                                                  .layer = node.layer};
   }
   return targets;
@@ -70,7 +73,7 @@ void add_to_momentum(const Program& program, Section& micro, const Targets& targ
   micro.nodes.clear();
   SectionBuilder builder(program.states, micro);
   std::vector<std::vector<Node>> before(nodes.size());
-  std::unordered_set<StateId> decayed;
+  std::unordered_map<StateId, std::int64_t> summands;  // so far, by accumulator
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     Node& node = nodes[i];
     const StateId accumulator = state_of(micro, node.outputs.front());
@@ -79,15 +82,22 @@ void add_to_momentum(const Program& program, Section& micro, const Targets& targ
     SNUG_CHECK(node.op == &ops::add, "'{}' is written by {}, not by a sum", program.state(accumulator).name, node.op->name);
     const Target& target = found->second;
     const ValueId summand = node.inputs[state_of(micro, node.inputs[0]) == accumulator ? 1 : 0];
-    if (decayed.insert(accumulator).second) {
+    const std::int64_t number = summands[accumulator]++;
+    if (number == 0) {
       builder.emit(ops::momentum_decay,
                    {builder.read(target.momentum), builder.read(target.weight), builder.read(target.scalars)}, target.rule,
                    {.layer = node.layer, .role = Role::optimizer, .phase = Phase::backward, .writes = {target.momentum}});
       before[std::min(i, micro.value(summand).is_state() ? i : maker[summand.index()])].push_back(std::move(micro.nodes.back()));
       micro.nodes.clear();
     }
-    builder.emit(ops::add, {builder.read(target.momentum), summand}, {},
-                 {.layer = node.layer, .role = Role::optimizer, .phase = Phase::backward, .writes = {target.momentum}});
+    const EmitOptions emit{.layer = node.layer, .role = Role::optimizer, .phase = Phase::backward, .writes = {target.momentum}};
+    if (target.rounding.entries().empty()) {
+      builder.emit(ops::add, {builder.read(target.momentum), summand}, {}, emit);  // which the summand's kernel can do itself
+    } else {
+      Attributes rounding = target.rounding;
+      rounding.set("summand", number % ops::kSummands);
+      builder.emit(ops::momentum_add, {builder.read(target.momentum), summand, builder.read(target.scalars)}, rounding, emit);
+    }
     node = std::move(micro.nodes.back());
     micro.nodes.clear();
   }

@@ -9,6 +9,9 @@
 //   section update
 //     w@1, w.grad@1, w.momentum@1 = sgd(...)               w@1 = momentum_step(w@0, scalars@0, w.momentum@0)
 //
+// Where sgd rounds by chance so do all of these, and momentum_add takes the place of add: a microbatch's share of a momentum is
+// too small for a bfloat16 that is rounded to nearest.
+//
 // A step whose loss is not finite leaves the weights as they were, but its gradients are in the momentum: there is no going on
 // from it but from a snapshot.
 //

@@ -6,6 +6,7 @@
 
 #include "file_text.h"
 #include "run_snug.h"
+#include "snapshot_tensors.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -69,25 +70,50 @@ TEST(Compress, TheSolverTakesItWhenItIsAllowedAndSaysSo) {
 
 // Plans on file and runs that go on are told apart from other models' by what training computes, not by how it is kept.
 TEST(Compress, SmallerFormsGoThroughPlansOnFileAndResumedRuns) {
-  const TemporaryFolder folder;
-  const std::vector<std::vector<std::string>> forms{{"--compress", "4"}, {"--nesterov", "no", "--drop-gradients"}};
-  for (std::size_t i = 0; i < forms.size(); ++i) {
-    const std::string plan = (folder / ("plan" + std::to_string(i))).string(), run = (folder / std::to_string(i)).string();
-    std::vector<std::string> ask{"plan", "small-cnn", "--batch", "20", "--threads", "1", "--save", plan};
-    ask.insert(ask.end(), forms[i].begin(), forms[i].end());
-    EXPECT_EQ(run_snug(ask).exit_code, 0);
-    std::vector<std::string> train{"train", "small-cnn", "--batch", "20", "--threads", "1", "--steps",
-                                   "2",     "--json",    "--out",   run,  "--plan",    plan};
-    if (i == 1) train.insert(train.end(), {"--nesterov", "no"});
-    const Ended ended = run_snug(train);
-    ASSERT_EQ(ended.exit_code, 0) << ended.err;
-    const Json json = Json::parse(ended.out);
-    EXPECT_EQ(json["measured_peak_bytes"], json["planned_peak_bytes"]);
-    EXPECT_EQ(json["compress_bits"], i == 0 ? Json(4) : Json(nullptr));
+  struct Form {
+    std::vector<std::string> computes, keeps;
+    Json compress_bits = nullptr;
+  };
+  const std::vector<Form> forms{{.computes = {}, .keeps = {"--compress", "4"}, .compress_bits = 4},
+                                {.computes = {"--nesterov", "no"}, .keeps = {"--drop-gradients"}},
+                                {.computes = {"--nesterov", "no", "--precision", "bf16"}, .keeps = {"--drop-gradients"}},
+                                {.computes = {"--momentum-bits", "8"}, .keeps = {}}};
+  for (const Form& form : forms) {
+    const TemporaryFolder folder;
+    const std::string plan = (folder / "plan").string();
+    const auto with = [](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      return arguments;
+    };
+    const std::vector<std::string> computes = with({"small-cnn", "--batch", "20", "--threads", "1"}, form.computes);
+    const std::vector<std::string> keeps = with({"--microbatch", "4"}, form.keeps);
+    SCOPED_TRACE(Json(with(computes, keeps)).dump());
+    ASSERT_EQ(run_snug(with(with({"plan", "--save", plan}, computes), keeps)).exit_code, 0);
+    // As the plan on file says, in one go and in two parts, and as flags say.
+    const auto train = [&](const std::string& name, const std::string& steps, const std::vector<std::string>& how) {
+      const Json json =
+          json_of(with(with({"train", "--json", "--steps", steps, "--out", (folder / name).string()}, computes), how));
+      EXPECT_EQ(json["measured_peak_bytes"], json["planned_peak_bytes"]);
+      EXPECT_EQ(json["compress_bits"], form.compress_bits);
+    };
+    train("whole", "6", {"--plan", plan});
+    train("flags", "6", keeps);
+    train("parts", "3", {"--plan", plan});
     // The run's recipe says what its plan does.
-    const std::string recipe = text_of(folder / std::to_string(i) / "recipe.toml");
-    EXPECT_EQ(recipe.find("compress = 4") != std::string::npos, i == 0) << recipe;
-    EXPECT_EQ(recipe.find("drop_gradients = true") != std::string::npos, i == 1) << recipe;
+    const std::string recipe = text_of(folder / "whole" / "recipe.toml");
+    EXPECT_EQ(recipe.find("compress = 4") != std::string::npos, form.compress_bits == 4) << recipe;
+    EXPECT_EQ(recipe.find("drop_gradients = true") != std::string::npos,
+              form.keeps == std::vector<std::string>{"--drop-gradients"})
+        << recipe;
+    const auto whole = tensors_of(folder / "whole");
+    ASSERT_FALSE(whole.empty());
+    EXPECT_EQ(tensors_of(folder / "flags"), whole);
+    EXPECT_NE(tensors_of(folder / "parts"), whole);
+    // Only the length is another.
+    std::ofstream(folder / "parts" / "recipe.toml") << std::ifstream(folder / "whole" / "recipe.toml").rdbuf();
+    const Ended resumed = run_snug({"train", "--resume", "--out", (folder / "parts").string()});
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_TRUE(tensors_of(folder / "parts") == whole);
   }
   EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--drop-gradients"}).err,
             "snug: pass 'drop_gradients' adds gradients to the momentum, but Nesterov's step needs the gradient beside the "

@@ -63,6 +63,25 @@ std::vector<OpCase> pack_cases() {
   add("not_a_number", kNaN, kNaN);
   add("tiny", 0, 1e-40);
   add("wider_than_a_float", -3.3e38, 3.3e38);
+  // A single number that is not finite spoils its group alone: in a vector's lane, or among the last few of a group of 263 - 256.
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto add_single = [&](const std::string& name, double value, std::size_t at, std::int64_t elements) {
+    std::vector<double> numbers;
+    for (std::int64_t i = 0; i < elements; ++i) numbers.push_back(0.25 * static_cast<double>(i % 37) - 3);
+    numbers[at] = value;
+    cases.push_back({.name = "pack_" + name,
+                     .op = &ops::pack,
+                     .operands = {{.shape = {elements}, .numbers = numbers}, draws},
+                     .attributes = {{"bits", std::int64_t{4}}, {"key", std::int64_t{0}}},
+                     .host_only = true});
+  };
+  for (const auto& [name, value] :
+       {std::pair<std::string, double>{"not_a_number", kNaN}, {"infinity", kInfinity}, {"negative_infinity", -kInfinity}}) {
+    add_single("a_single_" + name + "_first", value, 0, 263);
+    add_single("a_single_" + name + "_in_a_lane", value, 133, 263);
+    add_single("a_single_" + name + "_in_the_tail", value, 261, 263);
+    add_single("a_single_" + name + "_behind_vectors", value, 300, 301);  // 45 elements: whole vectors, then this one
+  }
   return cases;
 }
 

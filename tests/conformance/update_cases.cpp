@@ -100,6 +100,11 @@ std::vector<OpCase> update_cases() {
   for (const std::uint64_t first_example : {0, 5}) {
     const OperandSpec m{.shape = {4, 32, 9, 7}}, w = m;
     const std::string name = first_example == 0 ? "first" : "later";
+    cases.push_back({.name = "momentum_add_" + name,
+                     .op = &ops::momentum_add,
+                     .operands = {m, w, scalars({.first_example = first_example})},
+                     .attributes = {{"summand", kOne}},
+                     .host_only = true});
     cases.push_back({.name = "momentum_decay_" + name,
                      .op = &ops::momentum_decay,
                      .operands = {m, w, scalars({.first_example = first_example})},

@@ -94,6 +94,48 @@ TEST(DroppedGradients, GoWithBfloatAndWithSparseWeights) {
   }
 }
 
+// The same gradient in all of 100 microbatches and in all steps: the momentum grows to ten steps' gradients, so that what a
+// microbatch adds comes to less than a bfloat16's last bit. Every parameter must have moved as far as in fp32.
+TEST(DroppedGradients, OfManyMicrobatchesAreNotSwallowedByBfloats) {
+  constexpr std::int64_t kMany = 100, kSmall = 8;
+  const Backend backend = backends::cpu_backend(1);
+  const auto session_in = [&](DType dtype) {
+    CompileOptions options{.batch = kMany, .sgd = {.weight_decay = 0, .nesterov = false}};
+    options.sgd.stochastic_rounding = dtype == DType::bf16;
+    options.passes.enabled = {"drop_gradients"};
+    train::Session session(
+        compile(frontend::build_zoo_model("small-cnn", {.batch = 1, .image_size = kSmall, .dtype = dtype}), backend, options),
+        backend, 5);
+    session.set_learning_rate(0.002);
+    return session;
+  };
+  train::Session exact = session_in(DType::f32), rounded = session_in(DType::bf16);
+  std::vector<std::vector<double>> before;
+  for (const State& state : exact.plan().program.states) {
+    if (state.role != Role::parameter) continue;
+    rounded.write_state(state.name, exact.read_state(state.name));
+    before.push_back(rounded.read_state(state.name));
+    exact.write_state(state.name, before.back());
+  }
+  std::vector<std::byte> images;
+  for (std::int64_t i = 0; i < kMany * kSmall * kSmall * 3; ++i)
+    images.push_back(static_cast<std::byte>(philox(3, static_cast<std::uint64_t>(i % (kSmall * kSmall * 3)), 0).word[0]));
+  for (int i = 0; i < 12; ++i) {
+    for (train::Session* session : {&exact, &rounded}) session->train_step({images, std::vector<std::int32_t>(kMany, 3)});
+  }
+  std::size_t k = 0;
+  for (const State& state : exact.plan().program.states) {
+    if (state.role != Role::parameter) continue;
+    const std::vector<double> x = exact.read_state(state.name), y = rounded.read_state(state.name), &from = before[k++];
+    double along = 0, length = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      along += (y[i] - from[i]) * (x[i] - from[i]);
+      length += (x[i] - from[i]) * (x[i] - from[i]);
+    }
+    EXPECT_NEAR(along / length, 1, 0.15) << state.name;
+  }
+}
+
 TEST(DroppedGradients, DynamicLossScalingIsRefused) {
   const Backend backend = backends::cpu_backend(1);
   CompileOptions options{.sgd = {.nesterov = false, .finds_overflow = true}, .passes = {.enabled = {"drop_gradients"}}};

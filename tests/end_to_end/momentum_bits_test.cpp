@@ -151,7 +151,8 @@ TEST(MomentumBits, OfSparseWeightsIsClearedWhenThePatternMoves) {
 }
 
 TEST(MomentumBits, AnyNumberOfThreadsAndTheUpdateInBackwardGiveTheSameBits) {
-  // The update alone: what comes before it may depend on the number of threads.
+  // By the reference: on the CPU what comes before the update may depend on the number of threads. The CPU's update alone is
+  // tested in tests/backends/cpu/same_bits_test.cpp.
   const Backend one = backends::reference_backend(1), three = backends::reference_backend(3);
   train::Session a = session_of(one, kEight, "small-cnn"), b = session_of(three, kEight, "small-cnn");
   CompileOptions fused = kEight;

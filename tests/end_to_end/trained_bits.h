@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,8 @@ struct TrainedModel {
 
 struct TrainedBits {
   std::vector<double> losses;
-  std::vector<std::byte> states;  // parameters, momenta, running statistics
+  std::map<std::string, std::vector<double>> first_momenta;  // behind the first step: its gradients, and a little weight decay
+  std::vector<std::byte> states;                             // parameters, momenta, running statistics
   Bytes planned;
   Bytes transient;  // what the planned bytes are above the persistent ones
   Bytes measured;   // when asked for
@@ -91,6 +93,9 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
     for (std::size_t i = 0; i < count; ++i) images.push_back(static_cast<std::byte>(philox(3, i, step).word[0]));
     for (std::int32_t i = 0; i < model.batch; ++i) labels.push_back((i * 7 + static_cast<std::int32_t>(step)) % 10);
     bits.losses.push_back(session.train_step({images, labels}).loss);
+    for (const State& state : program.states) {
+      if (step == 0 && state.role == Role::optimizer) bits.first_momenta[state.name] = session.read_state(state.name);
+    }
     if (model.rewire_every > 0 && session.step() % model.rewire_every == 0) session.rewire();
   }
   for (std::size_t i = 0; i < program.states.size(); ++i) {

@@ -60,6 +60,31 @@ TEST(DropGradients, GradientsAreAddedToTheDecayedMomentumAndTheUpdateOnlySteps) 
                          "  w@1 = momentum_step(w@0, scalars@0, w.momentum@0) : state ; update w\n"));
 }
 
+// In bfloat16s a microbatch's gradient may be less than half the distance to the momentum's neighbour.
+TEST(DropGradients, AdditionsAreRoundedByChanceWhereTheUpdateIs) {
+  const auto in_bfloats = [](std::string text) {
+    for (std::size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text.replace(at, 3, "bf16");
+    return text;
+  };
+  const std::string rounding = "{key=7, momentum=0.9, nesterov=0, stochastic=1, weight_decay=0.1}";
+  EXPECT_EQ(dropped(in_bfloats(program_with(kStates,
+                                            kForward + kGradient + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n" +
+                                                kSecond + "  w.grad@2 = add(%h, w.grad@1) : state ; backward fc\n",
+                                            sgd(rounding)))),
+            in_bfloats(program_with(
+                "state w.momentum : f32[4x4] optimizer\n",
+                kForward +
+                    "  w.momentum@1 = momentum_decay(w.momentum@0, w@0, scalars@0) {key=7, momentum=0.9, stochastic=1, "
+                    "weight_decay=0.1} : state ; backward fc\n" +
+                    kGradient +
+                    "  w.momentum@2 = momentum_add(w.momentum@1, %g, scalars@0) {key=7, stochastic=1, summand=0} : state ; "
+                    "backward fc\n" +
+                    kSecond +
+                    "  w.momentum@3 = momentum_add(w.momentum@2, %h, scalars@0) {key=7, stochastic=1, summand=1} : state ; "
+                    "backward fc\n",
+                "  w@1 = momentum_step(w@0, scalars@0, w.momentum@0) {key=7, stochastic=1} : state ; update w\n")));
+}
+
 TEST(DropGradients, WhatDoesNotGoTogetherIsRefusedByName) {
   const std::string micro = kForward + kGradient + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n";
   const std::string begin = "pass 'drop_gradients' adds gradients to the momentum, but ";

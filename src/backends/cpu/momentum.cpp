@@ -7,8 +7,8 @@
 #include "ops/random_draws.h"
 #include "ops/sgd.h"
 
-// momentum_decay and momentum_step, element by element in memory order: any layout will do, so long as both operands have the
-// same.
+// momentum_add, momentum_decay and momentum_step, element by element in memory order: any layout will do, so long as both
+// operands have the same.
 
 namespace snug::backends::cpu {
 
@@ -22,7 +22,7 @@ KernelMatch match_pair(const Type& one, const Type& other) {
   return Accept{};
 }
 
-KernelMatch match_decay(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[1]); }
+KernelMatch match_first_two(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[1]); }
 KernelMatch match_step(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[2]); }
 
 // One operand, and where it is asked for another beside it.
@@ -34,9 +34,11 @@ struct Pair {
   std::uint64_t purpose;
   int threads;
 
-  void combine(float a, float b, const Scalars& scalars) const {
-    const simd::Rounding rounding{
-        .stochastic = stochastic, .seed = scalars.seed, .counter_high = ops::counter_high(purpose, scalars.step)};
+  void combine(float a, float b, const Scalars& scalars, std::uint64_t first_element = 0) const {
+    const simd::Rounding rounding{.stochastic = stochastic,
+                                  .seed = scalars.seed,
+                                  .counter_high = ops::counter_high(purpose, scalars.step),
+                                  .first_element = static_cast<std::int64_t>(first_element)};
     for_each_part(count, count < 4096 ? 1 : threads, kGrain,
                   [&](int, Range part) { simd::combine(arrays, a, b, rounding, part.begin, part.size()); });
   }
@@ -55,6 +57,14 @@ Pair<T> pair_of(const KernelArguments& arguments, std::size_t other, bool is_wei
           .stochastic = ops::sgd_rounds_by_chance(arguments.attributes),
           .purpose = ops::kRoundingPurpose + static_cast<std::uint64_t>(arguments.attributes.integer_or("key", 0)),
           .threads = arguments.threads};
+}
+
+template <typename T>
+std::unique_ptr<BoundKernel> bind_add_of(const KernelArguments& arguments) {
+  return make_bound([of = pair_of<T>(arguments, 1, false), scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
+                     summand = static_cast<std::uint64_t>(arguments.attributes.integer("summand"))] {
+    of.combine(1, 1, *scalars, ops::first_rounded_element(scalars->first_example, summand));
+  });
 }
 
 template <typename T>
@@ -81,6 +91,10 @@ std::unique_ptr<BoundKernel> bind_step_of(const KernelArguments& arguments) {
   });
 }
 
+std::unique_ptr<BoundKernel> bind_add(const KernelArguments& arguments) {
+  return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) { return bind_add_of<T>(arguments); });
+}
+
 std::unique_ptr<BoundKernel> bind_decay(const KernelArguments& arguments) {
   return with_storage(arguments.outputs[0].type.dtype, [&]<typename T>(T /*tag*/) { return bind_decay_of<T>(arguments); });
 }
@@ -91,8 +105,10 @@ std::unique_ptr<BoundKernel> bind_step(const KernelArguments& arguments) {
 
 }  // namespace
 
+constinit const KernelDef simd_momentum_add{
+    .name = "simd_momentum_add", .op = "momentum_add", .match = match_first_two, .bind = bind_add};
 constinit const KernelDef simd_momentum_decay{
-    .name = "simd_momentum_decay", .op = "momentum_decay", .match = match_decay, .bind = bind_decay};
+    .name = "simd_momentum_decay", .op = "momentum_decay", .match = match_first_two, .bind = bind_decay};
 constinit const KernelDef simd_momentum_step{
     .name = "simd_momentum_step", .op = "momentum_step", .match = match_step, .bind = bind_step};
 

@@ -86,7 +86,7 @@ HWY_INLINE void combine_loop(const Combination<T>& arrays, float a, float b, con
       chances.store_momentum(sum, d, arrays.out + first + i);
     }
   };
-  for_each_drawn<T>(rounding.stochastic, rounding.seed, rounding.counter_high, first, count, step);
+  for_each_drawn<T>(rounding.stochastic, rounding.seed, rounding.counter_high, rounding.first_element + first, count, step);
 }
 
 void sgd_quantised_f32(const QuantisedSgdRule& rule, const QuantisedSgdBlock<float>& block, std::int64_t first,

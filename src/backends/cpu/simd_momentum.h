@@ -8,10 +8,11 @@
 
 namespace snug::backends::cpu::simd {
 
-// Numbers of 16 bits are rounded by chance, keyed by these two (ops::rounding_word), or to nearest.
+// Numbers of 16 bits are rounded by chance, keyed by these (ops::rounding_word), or to nearest.
 struct Rounding {
   bool stochastic;
   std::uint64_t seed, counter_high;
+  std::int64_t first_element = 0;  // what element 0 is counted as; a multiple of 4
 };
 
 struct QuantisedSgdRule {

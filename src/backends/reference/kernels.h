@@ -59,6 +59,7 @@ extern const KernelDef softmax_cross_entropy_grad;
 extern const KernelDef image_input;
 extern const KernelDef sgd;
 extern const KernelDef sgd_quantised;
+extern const KernelDef momentum_add;
 extern const KernelDef momentum_decay;
 extern const KernelDef momentum_step;
 extern const KernelDef sum_of_squares;

@@ -6,6 +6,14 @@ namespace snug::backends::reference {
 namespace {
 
 template <typename T>
+void run_momentum_add(const Call& call) {
+  const auto momentum = call.elementwise<T>(0);
+  const auto gradient = call.elementwise<T>(1);
+  const Result<T> sum = call.result<T>();
+  parallel_for(call, sum.elements(), [&](std::int64_t i) { sum.set(i, momentum[i] + gradient[i]); });
+}
+
+template <typename T>
 void run_momentum_decay(const Call& call) {
   const auto momentum = call.elementwise<T>(0);
   const auto weight = call.elementwise<T>(1);
@@ -32,13 +40,15 @@ void run_momentum_step(const Call& call) {
   });
 }
 
-constexpr Signature kDecay{.inputs = {Element::real, Element::real, Element::scalars}};
+constexpr Signature kTwo{.inputs = {Element::real, Element::real, Element::scalars}};
 constexpr Signature kStep{.inputs = {Element::real, Element::scalars}};
 
 }  // namespace
 
+constinit const KernelDef momentum_add =
+    define<run_momentum_add<float>, run_momentum_add<double>, kTwo>("reference_momentum_add");
 constinit const KernelDef momentum_decay =
-    define<run_momentum_decay<float>, run_momentum_decay<double>, kDecay>("reference_momentum_decay");
+    define<run_momentum_decay<float>, run_momentum_decay<double>, kTwo>("reference_momentum_decay");
 constinit const KernelDef momentum_step =
     define<run_momentum_step<float>, run_momentum_step<double>, kStep>("reference_momentum_step");
 

@@ -50,6 +50,7 @@ Backend reference_backend(int threads) {
                       &reference::image_input,
                       &reference::sgd,
                       &reference::sgd_quantised,
+                      &reference::momentum_add,
                       &reference::momentum_decay,
                       &reference::momentum_step,
                       &reference::sum_of_squares,

@@ -98,6 +98,31 @@ TEST(CpuSgd, ANegativeZeroIsTheZeroThatASumWouldBe) {
   }
 }
 
+// Several blocks, the last one incomplete, shared by threads in whichever way.
+TEST(CpuQuantisedSgd, AnyNumberOfThreadsGivesTheSameBits) {
+  constexpr std::int64_t kElements = 256 * 21 + 77;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    const Type type{.dtype = dtype, .shape = {kElements}};
+    Attributes rule{{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", std::int64_t{1}}};
+    if (dtype != DType::f32) {
+      rule.set("stochastic", std::int64_t{1});
+      rule.set("key", std::int64_t{3});
+    }
+    const std::vector<Tensor> inputs{Tensor::random(type, 1), Tensor::random(type, 2),
+                                     Tensor::scalars({.seed = 5, .step = 2, .learning_rate = 0.1}),
+                                     Tensor::random({.dtype = DType::u8, .shape = {kElements}}, 3, 0, 256),
+                                     Tensor::random({.dtype = DType::f32, .shape = {22}}, 4, 0.01, 2)};
+    const std::vector<Tensor> by_one = run_all_on_cpu("simd_sgd_quantised", ops::sgd_quantised, inputs, rule, 1);
+    EXPECT_FALSE(by_one[0].same_bytes(inputs[0]));
+    for (const int threads : {2, 3}) {
+      const std::vector<Tensor> by_more = run_all_on_cpu("simd_sgd_quantised", ops::sgd_quantised, inputs, rule, threads);
+      for (std::size_t i = 0; i < by_one.size(); ++i) {
+        EXPECT_TRUE(by_more[i].same_bytes(by_one[i])) << name_of(dtype) << ", output " << i << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
 TEST(CpuBits, AreTheReferencesToTheBit) {
   for (const Shape& shape : {Shape{3, 5, 7, 9}, Shape{2, 32, 16, 16}, Shape{1, 1, 1, 1}, Shape{1, 9, 1, 1}}) {
     const Type type{.dtype = DType::f32, .shape = shape, .layout = Layout::channels_last()};

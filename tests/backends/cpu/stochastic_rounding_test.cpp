@@ -60,6 +60,28 @@ Updated run_update(const Update& update, const Tensor& weight, const Tensor& gra
   return {outputs[0], outputs[2]};
 }
 
+// One microbatch's gradient added to a momentum.
+Tensor run_addition(const Tensor& momentum, const Tensor& gradient, std::uint64_t first_example, std::int64_t summand = 0,
+                    int threads = 1) {
+  const Attributes attributes{{"stochastic", std::int64_t{1}}, {"key", std::int64_t{7}}, {"summand", summand}};
+  std::vector<Tensor> inputs{momentum, gradient, Tensor::scalars({.seed = kSeed, .step = 3, .first_example = first_example})};
+  std::vector<Type> types;
+  std::vector<Operand> operands;
+  for (Tensor& input : inputs) {
+    types.push_back(input.type());
+    operands.push_back(input.operand());
+  }
+  Tensor sum(momentum.type());
+  const std::vector<Type> output_types{sum.type()};
+  const std::vector<Operand> results{sum.operand()};
+  Accept accept;
+  const KernelDef* kernel = cpu_backend(threads).choose(
+      {.op = ops::momentum_add, .attributes = attributes, .inputs = types, .outputs = output_types, .threads = threads}, accept);
+  kernel->bind({.attributes = attributes, .inputs = operands, .outputs = results, .workspace = {}, .threads = threads})->run();
+  EXPECT_TRUE(sum.guards_intact());
+  return sum;
+}
+
 Tensor all(DType dtype, double value) { return {{.dtype = dtype, .shape = {kCount}}, std::vector<double>(kCount, value)}; }
 
 // What the numbers of 16 bits should be, one by one.
@@ -102,6 +124,36 @@ TEST(StochasticRounding, KeepsSmallUpdatesOnAverage) {
     // A fifth goes up: 1000 of 5003 within five standard deviations.
     EXPECT_NEAR(static_cast<double>(up), 0.2 * kCount, 5 * std::sqrt(0.2 * 0.8 * kCount)) << name_of(dtype);
   }
+}
+
+TEST(StochasticRounding, OfAnAdditionToAMomentumIsDrawnAnewForEveryMicrobatchAndSummand) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const Type type{.dtype = dtype, .shape = {kCount}};
+    const Tensor momentum = Tensor::random(type, 1), gradient = Tensor::random(type, 2, -1e-3, 1e-3);
+    std::vector<Tensor> sums;
+    for (const auto& [first_example, summand] : {std::pair<std::uint64_t, std::int64_t>{0, 0}, {5, 0}, {5, 255}}) {
+      sums.push_back(run_addition(momentum, gradient, first_example, summand));
+      EXPECT_TRUE(run_addition(momentum, gradient, first_example, summand, 3).same_bytes(sums.back()));
+      const std::uint64_t from = ops::first_rounded_element(first_example, static_cast<std::uint64_t>(summand));
+      for (std::int64_t i = 0; i < kCount; ++i) {
+        const std::uint32_t word = ops::rounding_word(kSeed, 3, 7, from + static_cast<std::uint64_t>(i));
+        const float sum = static_cast<float>(momentum[i]) + static_cast<float>(gradient[i]);
+        ASSERT_EQ(sums.back()[i], expected(dtype, sum, word >> 16U)) << name_of(dtype) << " " << i;
+      }
+    }
+    EXPECT_FALSE(sums[0].same_bytes(sums[1]));
+    EXPECT_FALSE(sums[1].same_bytes(sums[2]));
+  }
+}
+
+TEST(StochasticRounding, ManySmallSummandsAddUpOnAverage) {
+  Tensor sum = all(DType::bf16, 1);
+  const Tensor gradient = all(DType::bf16, 0x1p-10);  // an eighth of the distance to the neighbour above
+  for (std::uint64_t microbatch = 0; microbatch < 64; ++microbatch) sum = run_addition(sum, gradient, 2 * microbatch);
+  double mean = 0;
+  for (std::int64_t i = 0; i < kCount; ++i) mean += sum[i] / kCount;
+  // Each goes up with a chance of an eighth: eight steps within five standard deviations of a mean.
+  EXPECT_NEAR(mean, 1 + 8 * 0x1p-7, 0x1p-7 * 5 * std::sqrt(64 * 0.125 * 0.875 / kCount));
 }
 
 TEST(StochasticRounding, DependsOnSeedStepAndKeyButNotOnThreads) {

@@ -129,6 +129,7 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
     const Tensor rate = Tensor::scalars({.learning_rate = 0.1, .loss_scale = 4});
     const Attributes rule{{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", kOne}};
     const Tensor m = make({3, 5, 3, 3}), w = make({3, 5, 3, 3});
+    cases.push_back({&ops::momentum_add, {m, w, rate}, {{"summand", kOne}}});
     cases.push_back({&ops::momentum_decay, {m, w, rate}, {{"momentum", 0.9}, {"weight_decay", 0.1}}});
     cases.push_back({&ops::momentum_step, {w, rate, m}});
     cases.push_back({&ops::sgd_quantised,
