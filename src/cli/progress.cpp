@@ -89,9 +89,9 @@ void TrainingProgress::on_step(const train::StepReport& report) {
   last_shown_ = now;
 }
 
-void TrainingProgress::on_evaluation(const train::EvaluationReport& report) {
-  say(fmt::format("step {}: test loss {:.4f}, test accuracy {:.2f}%{}", report.step, report.loss, 100 * report.accuracy,
-                  report.best ? " (best so far)" : ""));
+void TrainingProgress::on_evaluation(const train::Evaluation& evaluation, bool best_so_far) {
+  say(fmt::format("step {}: test loss {:.4f}, test accuracy {:.2f}%{}", evaluation.step, evaluation.loss,
+                  100 * evaluation.accuracy, best_so_far ? " (best so far)" : ""));
 }
 
 void TrainingProgress::on_snapshot(std::uint64_t /*step*/, const std::filesystem::path& /*path*/) {}

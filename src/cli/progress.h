@@ -16,7 +16,7 @@ class TrainingProgress : public train::LoopListener {
   ~TrainingProgress() override;
 
   void on_step(const train::StepReport& report) override;
-  void on_evaluation(const train::EvaluationReport& report) override;
+  void on_evaluation(const train::Evaluation& evaluation, bool best_so_far) override;
   void on_snapshot(std::uint64_t step, const std::filesystem::path& path) override;
 
  private:

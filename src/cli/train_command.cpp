@@ -237,7 +237,7 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   const ProcessMemory memory = process_memory();
   json["process_overhead_bytes"] = memory.peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
   json["peak_mapped_bytes"] = memory.peak_mapped.count();
-  json["train_loss"] = result.train_loss;
+  if (result.train_loss) json["train_loss"] = *result.train_loss;
   if (result.loss_scale) {
     json["loss_scale"] = result.loss_scale->scale;
     json["skipped_steps"] = result.loss_scale->skipped_steps;

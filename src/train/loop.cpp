@@ -116,6 +116,7 @@ LoopResult Loop::run() {
   result_.interrupted = session_.step() < settings_.total_steps || progress_.extras.contains(kEvaluationDue);
   const double seconds = clock_.median();
   result_.images_per_second = seconds > 0 ? static_cast<double>(session_.plan().program.batch) / seconds : 0;
+  result_.last_evaluation = progress_.last_evaluation;
   result_.best_accuracy = progress_.best_metric;
   result_.measured_peak_bytes = session_.executor().measured_peak_bytes();
   if (session_.follows_gradients()) result_.loss_scale = session_.loss_scale();
@@ -201,15 +202,15 @@ void Loop::evaluate() {
     progress_.best_metric = accuracy;
     progress_.best_step = session_.step();
   }
-  const EvaluationReport report{.step = session_.step(), .loss = done.loss, .accuracy = accuracy, .best = best};
-  result_.last_evaluation = report;
+  const Evaluation evaluation{.step = session_.step(), .loss = done.loss, .accuracy = accuracy};
+  progress_.last_evaluation = evaluation;
   const auto examples = static_cast<double>(dataset_.description().train_examples);
-  folder_.add_metrics({.step = report.step,
+  folder_.add_metrics({.step = evaluation.step,
                        .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
                        .measured_peak_bytes = session_.executor().measured_peak_bytes().count(),
-                       .test_loss = report.loss,
-                       .test_accuracy = report.accuracy});
-  listener_.on_evaluation(report);
+                       .test_loss = evaluation.loss,
+                       .test_accuracy = evaluation.accuracy});
+  listener_.on_evaluation(evaluation, best);
 }
 
 void Loop::save() {

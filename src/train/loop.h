@@ -37,28 +37,21 @@ struct StepReport {
   double seconds_left = 0;
 };
 
-struct EvaluationReport {
-  std::uint64_t step = 0;
-  double loss = 0;
-  double accuracy = 0;
-  bool best = false;  // of all evaluations so far
-};
-
 // Who wants to know what happens. Calls come from the loop's own thread.
 class LoopListener {
  public:
   virtual ~LoopListener() = default;
   virtual void on_step(const StepReport& report) = 0;
-  virtual void on_evaluation(const EvaluationReport& report) = 0;
+  virtual void on_evaluation(const Evaluation& evaluation, bool best_so_far) = 0;
   virtual void on_snapshot(std::uint64_t step, const std::filesystem::path& path) = 0;
 };
 
 struct LoopResult {
-  std::uint64_t steps = 0;       // the run's, not only this process's
-  bool interrupted = false;      // told to stop before its last step
-  double train_loss = 0;         // of the last step
-  double images_per_second = 0;  // median over this process's steps
-  std::optional<EvaluationReport> last_evaluation;
+  std::uint64_t steps = 0;                    // the run's, not only this process's
+  bool interrupted = false;                   // told to stop before its last step
+  double images_per_second = 0;               // median over this process's steps
+  std::optional<double> train_loss;           // of this process's last step
+  std::optional<Evaluation> last_evaluation;  // the run's
   std::optional<double> best_accuracy;
   std::filesystem::path last_snapshot;
   Bytes measured_peak_bytes;

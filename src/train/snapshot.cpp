@@ -80,6 +80,11 @@ std::map<std::string, std::string> metadata_of(const Session& session, const Pro
                                              {"snug.recipe", progress.recipe},
                                              {"snug.plan", print_plan(session.plan())}};
   if (progress.best_metric) entries["snug.best_metric"] = fmt::format("{}", *progress.best_metric);
+  if (progress.last_evaluation) {
+    entries["snug.test_step"] = fmt::format("{}", progress.last_evaluation->step);
+    entries["snug.test_loss"] = fmt::format("{}", progress.last_evaluation->loss);
+    entries["snug.test_accuracy"] = fmt::format("{}", progress.last_evaluation->accuracy);
+  }
   for (const auto& [key, value] : progress.extras) entries[std::string(kExtra) + key] = value;
   return entries;
 }
@@ -124,6 +129,11 @@ SnapshotInfo verified_info(const SafetensorsReader& reader) {
                    .best_step = metadata.number<std::uint64_t>("snug.best_step"),
                    .recipe = metadata.text("snug.recipe")};
   if (metadata.find("snug.best_metric") != nullptr) info.progress.best_metric = metadata.number<double>("snug.best_metric");
+  if (metadata.find("snug.test_step") != nullptr) {
+    info.progress.last_evaluation = {.step = metadata.number<std::uint64_t>("snug.test_step"),
+                                     .loss = metadata.number<double>("snug.test_loss"),
+                                     .accuracy = metadata.number<double>("snug.test_accuracy")};
+  }
   for (const auto& [key, value] : reader.header().metadata) {
     if (key.starts_with(kExtra)) info.progress.extras[key.substr(kExtra.size())] = value;
   }

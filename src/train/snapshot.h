@@ -19,12 +19,22 @@ namespace snug::train {
 
 inline constexpr int kSnapshotFormat = 1;
 
+// What a run's test images said.
+struct Evaluation {
+  std::uint64_t step = 0;  // it was made after
+  double loss = 0;
+  double accuracy = 0;
+
+  friend bool operator==(const Evaluation&, const Evaluation&) = default;
+};
+
 // Where a run stands, beside what the session knows itself.
 struct Progress {
   std::uint64_t epoch = 0;            // whole epochs behind it
   std::uint64_t position = 0;         // examples of the current epoch behind it
   std::optional<double> best_metric;  // the best evaluation so far, and the step it was made after
   std::uint64_t best_step = 0;
+  std::optional<Evaluation> last_evaluation;  // so that a run resumed at its end still knows its result
   std::string recipe;                         // canonical TOML
   std::map<std::string, std::string> extras;  // what a loop wants back as it is; names without meaning here
 

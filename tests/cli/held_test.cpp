@@ -6,19 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "run_snug.h"
+#include "support/sanitized.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
 namespace {
 
 using Json = nlohmann::json;
+using support::kSanitized;
 using support::TemporaryFolder;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // maps terabytes of its own
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // One heap for all threads: what glibc reserves for a second one is more than the arena, and nobody uses it.
 constexpr const char* kOneHeap = "1";

@@ -11,6 +11,7 @@
 
 #include "run_snug.h"
 #include "snapshot_tensors.h"
+#include "support/sanitized.h"
 #include "support/temporary_folder.h"
 #include "train/recipe.h"
 #include "train/safetensors.h"
@@ -223,6 +224,23 @@ TEST(Train, InterruptedAndResumedEqualsUninterruptedBitForBit) {
   }
 }
 
+// Asked again, it makes no further step and still says what came out.
+TEST(Train, AFinishedRunThatIsResumedTellsItsResultAgain) {
+  const TemporaryFolder folder;
+  const auto run = folder / "run";
+  const Ended first = run_snug(train(run, {"--steps", "4", "--json"}));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Ended again = run_snug(resume(run));
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  const Json before = Json::parse(first.out);
+  const Json after = Json::parse(again.out);
+  ASSERT_TRUE(before.contains("test_loss"));
+  for (const char* key : {"steps", "interrupted", "test_loss", "test_accuracy", "best_test_accuracy"}) {
+    EXPECT_EQ(before[key], after[key]) << key;
+  }
+  EXPECT_FALSE(after.contains("train_loss")) << "no step was made now";
+}
+
 // Killed without warning, again and again, with a snapshot after every step: each restart finds a whole one.
 TEST(Train, SurvivesKillsAtAnyMoment) {
   const TemporaryFolder folder;
@@ -302,6 +320,7 @@ TEST(Train, EvaluationKeepsTheNormalisationOfTheTrainingData) {
 
 // The data set lies on the disk: ten times as many images take no more memory.
 TEST(Train, MemoryDoesNotGrowWithTheDataSet) {
+  if (support::kSanitized) GTEST_SKIP() << "a sanitizer's heap is not measured";
   const TemporaryFolder folder;
   const std::string records = random_records(200, 255);
   const auto overhead = [&](const std::string& name, int files) {

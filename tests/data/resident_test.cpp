@@ -9,15 +9,10 @@
 #include "data/stream.h"
 #include "pictures.h"
 #include "support.h"
+#include "support/sanitized.h"
 
 namespace snug::data {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // its heap keeps what was freed
-#else
-constexpr bool kSanitized = false;
-#endif
 
 std::int64_t resident_bytes() {
   ::malloc_trim(0);
@@ -43,7 +38,7 @@ std::int64_t resident_after_an_epoch(const fs::path& folder, std::int64_t& examp
 
 // Both sets are read once before, so that code and buffers are there already.
 void expect_no_growth(const fs::path& small, const fs::path& large, std::int64_t least_bytes_if_held) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer's heap is not measured";
+  if (support::kSanitized) GTEST_SKIP() << "a sanitizer's heap is not measured";
   std::int64_t few = 0;
   std::int64_t many = 0;
   resident_after_an_epoch(small, few);

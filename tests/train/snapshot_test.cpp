@@ -25,6 +25,7 @@ Progress some_progress() {
           .position = 1234,
           .best_metric = 0.1 + 0.2,
           .best_step = 2,
+          .last_evaluation = Evaluation{.step = 3, .loss = 0.3 - 0.1, .accuracy = 0.7 + 0.1},
           .recipe = "model = \"small\"  # \xC3\xA4\n",
           .extras = {{"good_steps", "17"}}};
 }
