@@ -173,6 +173,7 @@ function(snug_test folder)
   gtest_discover_tests(
     ${target}
     TEST_PREFIX "${folder}."
+    NO_PRETTY_VALUES  # the parameters' names are in the tests' already
     DISCOVERY_MODE PRE_TEST
     DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300 LABELS ${folder} ENVIRONMENT OMP_WAIT_POLICY=passive)

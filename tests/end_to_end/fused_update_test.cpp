@@ -11,6 +11,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "support/state_bytes.h"
 #include "support/temporary_folder.h"
 #include "train/session.h"
 #include "train/snapshot.h"
@@ -77,16 +78,9 @@ train::Result step(train::Session& session, std::int32_t first_label = 0) {
 
 // Parameters, momenta and statistics.
 std::vector<std::byte> kept_bytes(const train::Session& session, bool statistics = true) {
-  std::vector<std::byte> bytes;
-  const Program& program = session.plan().program;
-  for (std::size_t i = 0; i < program.states.size(); ++i) {
-    const Role role = program.states[i].role;
-    if (role != Role::parameter && role != Role::optimizer && !(statistics && role == Role::statistic)) continue;
-    const std::size_t before = bytes.size();
-    bytes.resize(before + session.logical_bytes(StateId(i)));
-    session.read_logical(StateId(i), std::span(bytes).subspan(before));
-  }
-  return bytes;
+  return support::state_bytes(session, [&](Role role) {
+    return role == Role::parameter || role == Role::optimizer || (statistics && role == Role::statistic);
+  });
 }
 
 Bytes gradient_bytes(const Plan& plan) {

@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "support/state_bytes.h"
 #include "support/temporary_folder.h"
 #include "train/session.h"
 #include "train/snapshot.h"
@@ -43,15 +44,7 @@ train::Result step(train::Session& session, std::int32_t first_label = 0) {
 }
 
 std::vector<std::byte> kept_bytes(const train::Session& session) {
-  std::vector<std::byte> bytes;
-  const Program& program = session.plan().program;
-  for (std::size_t i = 0; i < program.states.size(); ++i) {
-    if (program.states[i].role != Role::parameter && program.states[i].role != Role::optimizer) continue;
-    const std::size_t before = bytes.size();
-    bytes.resize(before + session.logical_bytes(StateId(i)));
-    session.read_logical(StateId(i), std::span(bytes).subspan(before));
-  }
-  return bytes;
+  return support::state_bytes(session, [](Role role) { return role == Role::parameter || role == Role::optimizer; });
 }
 
 Bytes optimizer_bytes(const Plan& plan) {

@@ -14,6 +14,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "support/state_bytes.h"
 #include "train/session.h"
 
 namespace snug::testing {
@@ -98,12 +99,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
     }
     if (model.rewire_every > 0 && session.step() % model.rewire_every == 0) session.rewire();
   }
-  for (std::size_t i = 0; i < program.states.size(); ++i) {
-    if (program.states[i].role == Role::input || program.states[i].role == Role::scalar) continue;
-    const std::size_t before = bits.states.size();
-    bits.states.resize(before + session.logical_bytes(StateId(i)));
-    session.read_logical(StateId(i), std::span(bits.states).subspan(before));
-  }
+  bits.states = support::state_bytes(session);
   bits.planned = plan.planned_peak_bytes;
   bits.transient = plan.planned_peak_bytes - plan.persistent_bytes;
   if (how.measured) bits.measured = session.executor().measured_peak_bytes();

@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu.h"
 #include "frontend/graph_builder.h"
 #include "plan/compile.h"
+#include "support/state_bytes.h"
 #include "train/session.h"
 
 namespace snug::train {
@@ -50,18 +51,7 @@ inline double small_step(Session& session) {
   return session.train_step({.inputs = images, .labels = labels}).loss;
 }
 
-// Every state that outlives a step, one after the other; gradients, too, which must be zero.
-inline std::vector<std::byte> all_bytes(const Session& session) {
-  std::vector<std::byte> bytes;
-  const Program& program = session.plan().program;
-  for (std::size_t i = 0; i < program.states.size(); ++i) {
-    const Role role = program.states[i].role;
-    if (role == Role::input || role == Role::scalar) continue;
-    const std::size_t before = bytes.size();
-    bytes.resize(before + session.logical_bytes(StateId(i)));
-    session.read_logical(StateId(i), std::span(bytes).subspan(before));
-  }
-  return bytes;
-}
+// Every state that outlives a step; gradients, too, which must be zero.
+inline std::vector<std::byte> all_bytes(const Session& session) { return support::state_bytes(session); }
 
 }  // namespace snug::train
