@@ -4,6 +4,7 @@
 //   kernel_bench                                   WRN-28-2, batch 100
 //   kernel_bench wrn-28-2 --batch 100 --microbatch 10 --threads 2
 //   kernel_bench --microbatch 10 --workspace-limit 200KB --steps-only     the whole step alone, as planned with other kernels
+//   kernel_bench --plan FILE                       a plan that `snug plan --save FILE` has made, for whatever budget
 //
 // Google Benchmark runs the kernels, so its flags work too: --benchmark_filter=conv, --benchmark_min_time=1,
 // --benchmark_out=kernels.json. A kernel's time is the median of its runs (--least: the least).
@@ -23,6 +24,7 @@
 #include "kernel_bench/machine.h"
 #include "kernel_bench/step_walker.h"
 #include "plan/compile.h"
+#include "train/plan_file.h"
 #include "train/random_batches.h"
 #include "train/session.h"
 
@@ -39,6 +41,7 @@ struct Options {
   int steps = 7;                // whole steps to time
   bool steps_only = false;      // not the kernels
   bool least = false;           // a kernel's time is its least
+  std::string plan;             // a file; empty: made here
   std::string precision = "fp32";
   std::string workspace_limit;      // of a kernel; empty: none
   std::vector<std::string> passes;  // that run only on request
@@ -58,9 +61,13 @@ struct Row {
   double total() const { return seconds * runs; }
 };
 
+double multiplying_seconds(const DistinctKernel& kernel, const MachineBound& machine) {
+  return kernel.gigaflop / (kernel.in_bf16 && machine.bf16_gflops > 0 ? machine.bf16_gflops : machine.gflops);
+}
+
 // The least time that the machine's bounds allow.
 double bound_seconds(const DistinctKernel& kernel, const MachineBound& machine) {
-  return std::max(kernel.gigaflop / machine.gflops, kernel.gigabytes / machine.gigabytes_a_second);
+  return std::max(multiplying_seconds(kernel, machine), kernel.gigabytes / machine.gigabytes_a_second);
 }
 
 void print_rows(const std::vector<Row>& rows, const MachineBound& machine, double step_seconds) {
@@ -76,7 +83,7 @@ void print_rows(const std::vector<Row>& rows, const MachineBound& machine, doubl
       small_runs += row.runs;
       continue;
     }
-    const bool computes = k.gigaflop / machine.gflops > k.gigabytes / machine.gigabytes_a_second;
+    const bool computes = multiplying_seconds(k, machine) > k.gigabytes / machine.gigabytes_a_second;
     fmt::print("{:5} {:9.3f} {:8.2f} {:5.1f}%  {:>9} {:7.1f} {:7.0f}%  {:28} {}\n", row.runs, 1e3 * row.seconds,
                1e3 * row.total(), 100 * row.total() / step_seconds,
                computes ? fmt::format("{:.1f}", k.gigaflop / row.seconds) : "", k.gigabytes / row.seconds,
@@ -115,29 +122,39 @@ void print_kinds(const std::vector<Row>& rows, const MachineBound& machine, doub
              100 * (step_seconds - sum.seconds) / step_seconds, "", "the step as a whole, less the kernels timed alone");
 }
 
+Plan plan_of(const Options& options, const Backend& backend) {
+  if (!options.plan.empty()) {
+    Plan plan = train::read_plan_file(options.plan);
+    train::check_kernels(plan, backend);
+    return plan;
+  }
+  const DType dtype = options.precision == "bf16" ? DType::bf16 : options.precision == "fp16" ? DType::f16 : DType::f32;
+  return compile(
+      frontend::build_zoo_model(options.model, {.batch = options.microbatch == 0 ? options.batch : options.microbatch,
+                                                .image_size = options.image_size,
+                                                .dtype = dtype,
+                                                .augment = true}),
+      backend,
+      {.batch = options.batch,
+       .passes = {.enabled = options.passes},
+       .workspace_limit = options.workspace_limit.empty() ? std::nullopt : std::optional(parse_bytes(options.workspace_limit))});
+}
+
 void run(const Options& options) {
   const int threads = thread_count(options.threads);
-  const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
-  const std::int64_t microbatches = (options.batch + microbatch - 1) / microbatch;
   const MachineBound machine = options.steps_only ? MachineBound{} : measure_machine(threads);
   if (!options.steps_only)
-    fmt::print("{} threads: {:.0f} GFLOP/s of multiply-adds in registers, {:.1f} GB/s of a triad\n", threads, machine.gflops,
-               machine.gigabytes_a_second);
+    fmt::print("{} threads: {:.0f} GFLOP/s of multiply-adds in registers, {:.0f} of pairs of bf16, {:.1f} GB/s of a triad\n",
+               threads, machine.gflops, machine.bf16_gflops, machine.gigabytes_a_second);
 
-  const DType dtype = options.precision == "bf16" ? DType::bf16 : options.precision == "fp16" ? DType::f16 : DType::f32;
   const Backend backend = backends::cpu_backend(threads);
   omp_set_num_threads(threads);  // for libraries' loops, as the runtime does
-  train::Session session(
-      compile(frontend::build_zoo_model(options.model,
-                                        {.batch = microbatch, .image_size = options.image_size, .dtype = dtype, .augment = true}),
-              backend,
-              {.batch = options.batch,
-               .passes = {.enabled = options.passes},
-               .workspace_limit =
-                   options.workspace_limit.empty() ? std::nullopt : std::optional(parse_bytes(options.workspace_limit))}),
-      backend, 1);
+  train::Session session(plan_of(options, backend), backend, 1);
+  const std::int64_t batch = session.plan().program.batch;
+  const std::int64_t microbatch = session.plan().program.microbatch;
+  const std::int64_t microbatches = (batch + microbatch - 1) / microbatch;
   session.set_learning_rate(1e-3);
-  const train::RandomBatches batches(session.plan().program, options.batch, 1, 1);
+  const train::RandomBatches batches(session.plan().program, batch, 1, 1);
   std::vector<double> steps;
   for (int i = 0; i <= options.steps; ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -146,8 +163,8 @@ void run(const Options& options) {
   }
   steps.erase(steps.begin());  // the first one warms up
   const double step_seconds = median(steps);
-  fmt::print("{}, batch {} in microbatches of {}: {:.1f} ms a step, {:.1f} images/s, {} bytes\n\n", options.model, options.batch,
-             microbatch, 1e3 * step_seconds, static_cast<double>(options.batch) / step_seconds,
+  fmt::print("{}, batch {} in microbatches of {}: {:.1f} ms a step, {:.1f} images/s, {} bytes\n\n", session.plan().program.name,
+             batch, microbatch, 1e3 * step_seconds, static_cast<double>(batch) / step_seconds,
              session.plan().planned_peak_bytes.count());
   if (options.steps_only) return;
 
@@ -205,6 +222,14 @@ int main(int argc, char** argv) {
   app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--workspace-limit", options.workspace_limit, "most scratch of one kernel, such as 256KB");
   app.add_option("--enable-pass", options.passes, "a pass that runs only on request");
+  app.add_option("--plan", options.plan, "a file of 'snug plan --save', instead of a model")
+      ->excludes("model")
+      ->excludes("--batch")
+      ->excludes("--microbatch")
+      ->excludes("--image-size")
+      ->excludes("--workspace-limit")
+      ->excludes("--enable-pass")
+      ->excludes("--precision");
   CLI11_PARSE(app, argc, argv);
   try {
     snug::bench::run(options);

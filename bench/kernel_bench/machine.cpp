@@ -60,6 +60,10 @@ void triad(float* a, const float* b, const float* c, std::int64_t count) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace snug::bench {
 
 HWY_EXPORT(multiply_adds);
@@ -68,6 +72,29 @@ HWY_EXPORT(triad);
 namespace {
 
 constexpr int kRepeats = 10;
+constexpr std::int64_t kRounds = 4'000'000;
+
+#if defined(__x86_64__)
+bool has_bf16_products() { return __builtin_cpu_supports("avx512bf16") != 0; }
+
+// As multiply_adds; each instruction multiplies two pairs a lane.
+[[gnu::target("avx512f,avx512bf16")]] std::int64_t bf16_products(std::int64_t rounds, float* sink) {
+  constexpr int kChains = 12;
+  const auto pair = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3C003C00));
+  __m512 sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(*sink + static_cast<float>(i));
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (__m512& sum : sums) sum = _mm512_dpbf16_ps(sum, pair, pair);
+  }
+  for (int i = 1; i < kChains; ++i) sums[0] = _mm512_add_ps(sums[0], sums[i]);
+  *sink = _mm512_reduce_add_ps(sums[0]);
+  return rounds * kChains * 4 * 16;
+}
+#else
+bool has_bf16_products() { return false; }
+std::int64_t bf16_products(std::int64_t /*rounds*/, float* /*sink*/) { return 0; }
+#endif
 
 // The best of several: the bound is what the machine can do when nobody disturbs it.
 template <typename Body>
@@ -81,19 +108,26 @@ double best_seconds(const Body& body) {
   return best;
 }
 
+// `body(rounds, sink)` on every thread at once, in billions of the operations that it says it did a second.
+template <typename Body>
+double billions_a_second(int threads, const Body& body) {
+  std::vector<float> sinks(static_cast<std::size_t>(threads) * 16);
+  std::int64_t operations = 0;
+  const double seconds = best_seconds([&] {
+    std::int64_t sum = 0;
+#pragma omp parallel for schedule(static, 1) num_threads(threads) reduction(+ : sum)
+    for (int t = 0; t < threads; ++t) sum += body(kRounds, &sinks[static_cast<std::size_t>(t) * 16]);
+    operations = sum;
+  });
+  return static_cast<double>(operations) / seconds * 1e-9;
+}
+
 }  // namespace
 
 MachineBound measure_machine(int threads) {
-  constexpr std::int64_t kRounds = 4'000'000;
-  std::vector<float> sinks(static_cast<std::size_t>(threads) * 16);
-  std::int64_t operations = 0;
-  const double compute_seconds = best_seconds([&] {
-    std::int64_t sum = 0;
-#pragma omp parallel for schedule(static, 1) num_threads(threads) reduction(+ : sum)
-    for (int t = 0; t < threads; ++t)
-      sum += HWY_DYNAMIC_DISPATCH(multiply_adds)(kRounds, &sinks[static_cast<std::size_t>(t) * 16]);
-    operations = sum;
-  });
+  const double gflops = billions_a_second(
+      threads, [](std::int64_t rounds, float* sink) { return HWY_DYNAMIC_DISPATCH(multiply_adds)(rounds, sink); });
+  const double bf16_gflops = has_bf16_products() ? billions_a_second(threads, bf16_products) : 0;
 
   constexpr std::int64_t kFloats = std::int64_t{1} << 25U;  // 128 MiB an array
   std::vector<float> a(kFloats), b(kFloats, 1.0F), c(kFloats, 2.0F);
@@ -104,8 +138,7 @@ MachineBound measure_machine(int threads) {
       HWY_DYNAMIC_DISPATCH(triad)(a.data() + begin, b.data() + begin, c.data() + begin, kFloats * (t + 1) / threads - begin);
     }
   });
-  return {.gflops = static_cast<double>(operations) / compute_seconds * 1e-9,
-          .gigabytes_a_second = 3.0 * 4.0 * kFloats / memory_seconds * 1e-9};
+  return {.gflops = gflops, .bf16_gflops = bf16_gflops, .gigabytes_a_second = 3.0 * 4.0 * kFloats / memory_seconds * 1e-9};
 }
 
 }  // namespace snug::bench

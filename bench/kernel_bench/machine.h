@@ -5,6 +5,7 @@ namespace snug::bench {
 
 struct MachineBound {
   double gflops = 0;              // multiply-adds in registers on all threads, counted as two operations each
+  double bf16_gflops = 0;         // the same of pairs of bf16 added to floats; 0 where the processor cannot
   double gigabytes_a_second = 0;  // a = b + s c over arrays far larger than the caches; three streams counted
 };
 

@@ -63,6 +63,7 @@ void StepWalker::list(std::size_t index) {
                            .shape = shape_of(section, node),
                            .first = steps_.size(),
                            .in_micro = section.kind == SectionKind::micro,
+                           .in_bf16 = section.value(node.inputs.front()).type.dtype == DType::bf16,
                            .gigaflop = cost.flops * 1e-9,
                            .gigabytes = cost.bytes * 1e-9});
     }

@@ -17,6 +17,7 @@ struct DistinctKernel {
   std::size_t first = 0;
   int count = 0;         // in a run of its section
   bool in_micro = true;  // runs once a microbatch, else once a step
+  bool in_bf16 = false;  // multiplies values stored in bf16
   double gigaflop = 0;   // of one run
   double gigabytes = 0;  // its operands', each read or written once
 };
