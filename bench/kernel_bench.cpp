@@ -142,14 +142,14 @@ Plan plan_of(const Options& options, const Backend& backend) {
 
 void run(const Options& options) {
   const int threads = thread_count(options.threads);
+  const Backend backend = backends::cpu_backend(threads);
+  omp_set_num_threads(threads);  // for libraries' loops, as the runtime does
+  Plan plan = plan_of(options, backend);
   const MachineBound machine = options.steps_only ? MachineBound{} : measure_machine(threads);
   if (!options.steps_only)
     fmt::print("{} threads: {:.0f} GFLOP/s of multiply-adds in registers, {:.0f} of pairs of bf16, {:.1f} GB/s of a triad\n",
                threads, machine.gflops, machine.bf16_gflops, machine.gigabytes_a_second);
-
-  const Backend backend = backends::cpu_backend(threads);
-  omp_set_num_threads(threads);  // for libraries' loops, as the runtime does
-  train::Session session(plan_of(options, backend), backend, 1);
+  train::Session session(std::move(plan), backend, 1);
   const std::int64_t batch = session.plan().program.batch;
   const std::int64_t microbatch = session.plan().program.microbatch;
   const std::int64_t microbatches = (batch + microbatch - 1) / microbatch;

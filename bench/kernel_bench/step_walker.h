@@ -41,7 +41,7 @@ class StepWalker {
     std::size_t node;                               // in its section
     std::vector<std::span<std::byte>> overwritten;  // inputs that lie where an output does
   };
-  void list(std::size_t section);
+  void list(std::size_t index);
   void run(const Step& step) { executor_.run_node(step.section, step.node); }
   void restore();
 
