@@ -38,6 +38,8 @@ void check_passes(const FitRequest& request) {
   }
   if (request.options.compress_bits > 0 && leaves_out(request, kCompress))
     throw_user_error(kBoth, kCompress, fmt::format(", to keep activations in {} bits", request.options.compress_bits));
+  if (request.checkpoint && request.checkpoint->kind != CheckpointStrategy::Kind::none && leaves_out(request, "checkpoint"))
+    throw_user_error(kBoth, "checkpoint", fmt::format(", for {}", to_string(*request.checkpoint)));
 }
 
 }  // namespace

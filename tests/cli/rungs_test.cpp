@@ -242,6 +242,8 @@ TEST(Refused, WhatDoesNotCombine) {
   const std::vector<std::pair<Words, std::string>> refused{
       {{"--disable-pass", "compress_activations", "--compress", "4"},
        "snug: pass 'compress_activations' is left out and asked for, to keep activations in 4 bits; leave out one of the two\n"},
+      {{"--disable-pass", "checkpoint", "--checkpoint", "sqrt"},
+       "snug: pass 'checkpoint' is left out and asked for, for sqrt; leave out one of the two\n"},
       {{"--disable-pass", "drop_gradients", "--nesterov", "no", "--drop-gradients"},
        "snug: pass 'drop_gradients' is left out and asked for; leave out one of the two\n"},
       {{"--enable-pass", "fuse_update", "--clip-norm", "1"},
