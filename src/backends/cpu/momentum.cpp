@@ -2,7 +2,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
-#include "backends/cpu/simd_momentum.h"
+#include "backends/cpu/simd_update.h"
 #include "ir/scalars.h"
 #include "ops/random_draws.h"
 #include "ops/sgd.h"
@@ -40,7 +40,7 @@ struct Pair {
                                   .counter_high = ops::counter_high(purpose, scalars.step),
                                   .first_element = static_cast<std::int64_t>(first_element)};
     for_each_part(count, count < 4096 ? 1 : threads, kGrain,
-                  [&](int, Range part) { simd::combine(arrays, a, b, rounding, part.begin, part.size()); });
+                  [&](int, Range part) { simd::update_loops<T>().combine(arrays, a, b, rounding, part.begin, part.size()); });
   }
   void keep_first() const {
     if (arrays.out != arrays.one) std::copy_n(arrays.one, count, arrays.out);

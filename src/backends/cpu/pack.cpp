@@ -44,8 +44,8 @@ std::unique_ptr<BoundKernel> bind_pack_of(const KernelArguments& arguments) {
                      per_example = type.elements() / type.shape[0], threads = arguments.threads] {
     const simd::PackRule rule{.bits = bits, .seed = scalars->seed, .counter_high = ops::pack_counter_high(key, scalars->step)};
     for_each_group(total, threads, [&](std::int64_t number, std::int64_t first, std::int64_t count) {
-      simd::pack(rule, ops::pack_first_block(scalars->first_example, per_example, number), x + first, count,
-                 codes + ops::pack_bytes(first, bits), ranges + number);
+      simd::pack_loops<T>().pack(rule, ops::pack_first_block(scalars->first_example, per_example, number), x + first, count,
+                                 codes + ops::pack_bytes(first, bits), ranges + number);
     });
   });
 }
@@ -57,7 +57,7 @@ std::unique_ptr<BoundKernel> bind_unpack_to(const KernelArguments& arguments) {
                      x = elements<T>(arguments.outputs[0]), bits = arguments.attributes.integer("bits"),
                      total = arguments.outputs[0].type.elements(), threads = arguments.threads] {
     for_each_group(total, threads, [&](std::int64_t number, std::int64_t first, std::int64_t count) {
-      simd::unpack(bits, codes + ops::pack_bytes(first, bits), ranges[number], x + first, count);
+      simd::pack_loops<T>().unpack(bits, codes + ops::pack_bytes(first, bits), ranges[number], x + first, count);
     });
   });
 }

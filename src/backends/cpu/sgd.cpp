@@ -5,9 +5,8 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
-#include "backends/cpu/simd_loops.h"
+#include "backends/cpu/update_rule.h"
 #include "ir/scalars.h"
-#include "ops/random_draws.h"
 
 // sgd(w, g, scalars, m?, gradient_norm?), element by element in memory order: any layout will do, so long as all operands have
 // the same.
@@ -41,14 +40,6 @@ std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
   const Attributes& attributes = arguments.attributes;
   const bool has_momentum = ops::sgd_has_momentum(attributes);
   const bool clips = ops::sgd_clips(attributes, arguments.inputs.size());
-  const simd::SgdRule rule{.learning_rate = 0,
-                           .momentum = static_cast<float>(attributes.real("momentum")),
-                           .weight_decay = static_cast<float>(attributes.real("weight_decay")),
-                           .gradient_scale = 1,
-                           .nesterov = attributes.integer("nesterov") != 0,
-                           .stochastic = ops::sgd_rounds_by_chance(attributes),
-                           .seed = 0,
-                           .counter_high = 0};
   const simd::SgdArrays<T> arrays{.weight = elements<T>(arguments.inputs[0]),
                                   .gradient = elements<T>(arguments.inputs[1]),
                                   .momentum = has_momentum ? elements<T>(arguments.inputs[3]) : nullptr,
@@ -56,8 +47,8 @@ std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
                                   .new_gradient = elements<T>(arguments.outputs[1]),
                                   .new_momentum = has_momentum ? elements<T>(arguments.outputs[2]) : nullptr};
   const auto* norm = clips ? reinterpret_cast<const GradientNorm*>(arguments.inputs.back().data) : nullptr;
-  const std::uint64_t purpose = ops::kRoundingPurpose + static_cast<std::uint64_t>(attributes.integer_or("key", 0));
-  return make_bound([rule, arrays, norm, purpose, scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
+  return make_bound([rule = BoundUpdateRule(attributes), arrays, norm,
+                     scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
                      count = stored_elements(arguments.outputs[0].type), threads = arguments.threads] {
     const double factor = norm == nullptr ? 1 : norm->factor;
     if (scalars->skip_update != 0 || !std::isfinite(factor)) {
@@ -66,14 +57,11 @@ std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
       if (arrays.new_momentum != arrays.momentum) std::copy_n(arrays.momentum, count, arrays.new_momentum);
       return;
     }
-    simd::SgdRule now = rule;
-    now.learning_rate = static_cast<float>(scalars->learning_rate);
-    now.gradient_scale = static_cast<float>(factor / scalars->loss_scale);
-    now.seed = scalars->seed;
-    now.counter_high = ops::counter_high(purpose, scalars->step);
+    const simd::UpdateRule now = rule.now(*scalars, factor);
     // Small tensors are not worth waking a thread for.
     const int parts = count < 4096 ? 1 : threads;
-    for_each_part(count, parts, kGrain, [&](int, Range part) { simd::sgd(now, arrays, part.begin, part.size()); });
+    for_each_part(count, parts, kGrain,
+                  [&](int, Range part) { simd::update_loops<T>().sgd(now, arrays, part.begin, part.size()); });
   });
 }
 

@@ -4,10 +4,9 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
-#include "backends/cpu/simd_momentum.h"
+#include "backends/cpu/update_rule.h"
 #include "ir/scalars.h"
 #include "ops/quantised_momentum.h"
-#include "ops/random_draws.h"
 #include "ops/sgd.h"
 
 // sgd_quantised(w, g, scalars, codes, scales, gradient_norm?), block by block in memory order, whatever the layout.
@@ -28,18 +27,9 @@ void copy(const Operand& from, const Operand& to) {
 
 template <typename T>
 std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
-  const Attributes& attributes = arguments.attributes;
-  const simd::QuantisedSgdRule rule{
-      .learning_rate = 0,
-      .momentum = static_cast<float>(attributes.real("momentum")),
-      .weight_decay = static_cast<float>(attributes.real("weight_decay")),
-      .gradient_scale = 1,
-      .nesterov = attributes.integer("nesterov") != 0,
-      .rounding = {.stochastic = ops::sgd_rounds_by_chance(attributes), .seed = 0, .counter_high = 0}};
-  const std::uint64_t purpose = ops::kRoundingPurpose + static_cast<std::uint64_t>(attributes.integer_or("key", 0));
   const std::vector<Operand> in(arguments.inputs.begin(), arguments.inputs.end());
   const std::vector<Operand> out(arguments.outputs.begin(), arguments.outputs.end());
-  return make_bound([rule, purpose, in, out, threads = arguments.threads] {
+  return make_bound([rule = BoundUpdateRule(arguments.attributes), in, out, threads = arguments.threads] {
     const auto* scalars = reinterpret_cast<const Scalars*>(in[2].data);
     const double factor = in.size() == 6 ? reinterpret_cast<const GradientNorm*>(in[5].data)->factor : 1;
     const std::int64_t total = in[3].type.elements();
@@ -50,24 +40,20 @@ std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
       copy(in[4], out[3]);
       return;
     }
-    simd::QuantisedSgdRule now = rule;
-    now.learning_rate = static_cast<float>(scalars->learning_rate);
-    now.gradient_scale = static_cast<float>(factor / scalars->loss_scale);
-    now.rounding.seed = scalars->seed;
-    now.rounding.counter_high = ops::counter_high(purpose, scalars->step);
+    const simd::UpdateRule now = rule.now(*scalars, factor);
     for_each_part(ops::momentum_blocks(total), threads, 1, [&](int, Range part) {
       for (std::int64_t block = part.begin; block < part.end; ++block) {
         const std::int64_t first = block * ops::kMomentumBlock;
-        simd::sgd_quantised<T>(now,
-                               {.weight = elements<T>(in[0]) + first,
-                                .gradient = elements<T>(in[1]) + first,
-                                .codes = reinterpret_cast<const std::uint8_t*>(in[3].data) + first,
-                                .scale = reinterpret_cast<const float*>(in[4].data)[block],
-                                .new_weight = elements<T>(out[0]) + first,
-                                .new_gradient = elements<T>(out[1]) + first,
-                                .new_codes = reinterpret_cast<std::uint8_t*>(out[2].data) + first,
-                                .new_scale = reinterpret_cast<float*>(out[3].data) + block},
-                               first, std::min(ops::kMomentumBlock, total - first));
+        simd::update_loops<T>().sgd_quantised(now,
+                                              {.weight = elements<T>(in[0]) + first,
+                                               .gradient = elements<T>(in[1]) + first,
+                                               .codes = reinterpret_cast<const std::uint8_t*>(in[3].data) + first,
+                                               .scale = reinterpret_cast<const float*>(in[4].data)[block],
+                                               .new_weight = elements<T>(out[0]) + first,
+                                               .new_gradient = elements<T>(out[1]) + first,
+                                               .new_codes = reinterpret_cast<std::uint8_t*>(out[2].data) + first,
+                                               .new_scale = reinterpret_cast<float*>(out[3].data) + block},
+                                              first, std::min(ops::kMomentumBlock, total - first));
       }
     });
   });

@@ -48,24 +48,6 @@ struct BitLoops {
 template <typename T>
 const BitLoops<T>& bit_loops();
 
-struct SgdRule {
-  float learning_rate, momentum, weight_decay;
-  float gradient_scale;  // 1 / loss scale
-  bool nesterov;
-  // Numbers of 16 bits are rounded up or down by chance, in proportion: keyed by these two, see ops/random_draws.h.
-  bool stochastic;
-  std::uint64_t seed, counter_high;
-};
-// Where the weight, gradient and momentum are read and written: the same places or others; no momentum when null.
-template <typename T>
-struct SgdArrays {
-  const T *weight, *gradient, *momentum;
-  T *new_weight, *new_gradient, *new_momentum;
-};
-// One step of SGD for elements [first, first + count); clears the gradient. `first` is a multiple of 4.
-template <typename T>
-void sgd(const SgdRule& rule, const SgdArrays<T>& arrays, std::int64_t first, std::int64_t count);
-
 // The rest works on rows of `channels` neighbours, with constants a channel.
 
 // What normalising does to a channel: y = (x - mean) scale + bias, cut off below zero with relu. The mean is taken away first:

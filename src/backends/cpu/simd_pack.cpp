@@ -64,8 +64,8 @@ HWY_INLINE void draw_group(const PackRule& rule, std::uint64_t first_block, std:
 
 // A byte for every code, then as many of them in a byte as fit: byte j has the codes j, j + bytes, ... one above the other.
 template <typename T>
-HWY_INLINE void pack_loop(const PackRule& rule, std::uint64_t first_block, const T* x, std::int64_t elements, std::uint8_t* codes,
-                          ops::PackRange* out) {
+void pack(const PackRule& rule, std::uint64_t first_block, const T* x, std::int64_t elements, std::uint8_t* codes,
+          ops::PackRange* out) {
   const std::uint32_t levels = ops::pack_levels(rule.bits);
   const std::int64_t bytes = ops::pack_bytes(elements, rule.bits);
   const ops::PackRange range = range_of(x, elements, levels);
@@ -102,8 +102,7 @@ HWY_INLINE void pack_loop(const PackRule& rule, std::uint64_t first_block, const
 }
 
 template <typename T>
-HWY_INLINE void unpack_loop(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, T* x,
-                            std::int64_t elements) {
+void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, T* x, std::int64_t elements) {
   const std::int64_t bytes = ops::pack_bytes(elements, bits);
   for (std::int64_t first = 0; first < elements; first += bytes) {
     const auto shift = static_cast<int>(first / bytes * bits);
@@ -118,27 +117,12 @@ HWY_INLINE void unpack_loop(std::int64_t bits, const std::uint8_t* codes, const 
   }
 }
 
-void pack_f32(const PackRule& rule, std::uint64_t first_block, const float* x, std::int64_t elements, std::uint8_t* codes,
-              ops::PackRange* range) {
-  pack_loop(rule, first_block, x, elements, codes, range);
-}
-void unpack_f32(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, float* x, std::int64_t elements) {
-  unpack_loop(bits, codes, range, x, elements);
-}
-void pack_bf16(const PackRule& rule, std::uint64_t first_block, const Bfloat16* x, std::int64_t elements, std::uint8_t* codes,
-               ops::PackRange* range) {
-  pack_loop(rule, first_block, x, elements, codes, range);
-}
-void unpack_bf16(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, Bfloat16* x, std::int64_t elements) {
-  unpack_loop(bits, codes, range, x, elements);
-}
-void pack_f16(const PackRule& rule, std::uint64_t first_block, const Half* x, std::int64_t elements, std::uint8_t* codes,
-              ops::PackRange* range) {
-  pack_loop(rule, first_block, x, elements, codes, range);
-}
-void unpack_f16(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, Half* x, std::int64_t elements) {
-  unpack_loop(bits, codes, range, x, elements);
-}
+template <typename T>
+constexpr PackLoops<T> kPackLoops{.pack = pack<T>, .unpack = unpack<T>};
+
+const PackLoops<float>* f32_pack_loops() { return &kPackLoops<float>; }
+const PackLoops<Bfloat16>* bf16_pack_loops() { return &kPackLoops<Bfloat16>; }
+const PackLoops<Half>* f16_pack_loops() { return &kPackLoops<Half>; }
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -146,39 +130,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace snug::backends::cpu::simd {
 
-HWY_EXPORT(pack_f32);
-HWY_EXPORT(unpack_f32);
-HWY_EXPORT(pack_bf16);
-HWY_EXPORT(unpack_bf16);
-HWY_EXPORT(pack_f16);
-HWY_EXPORT(unpack_f16);
+HWY_EXPORT(f32_pack_loops);
+HWY_EXPORT(bf16_pack_loops);
+HWY_EXPORT(f16_pack_loops);
 
 template <>
-void pack(const PackRule& rule, std::uint64_t first_block, const float* x, std::int64_t elements, std::uint8_t* codes,
-          ops::PackRange* range) {
-  HWY_DYNAMIC_DISPATCH(pack_f32)(rule, first_block, x, elements, codes, range);
+const PackLoops<float>& pack_loops() {
+  return *HWY_DYNAMIC_DISPATCH(f32_pack_loops)();
 }
 template <>
-void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, float* x, std::int64_t elements) {
-  HWY_DYNAMIC_DISPATCH(unpack_f32)(bits, codes, range, x, elements);
+const PackLoops<Bfloat16>& pack_loops() {
+  return *HWY_DYNAMIC_DISPATCH(bf16_pack_loops)();
 }
 template <>
-void pack(const PackRule& rule, std::uint64_t first_block, const Bfloat16* x, std::int64_t elements, std::uint8_t* codes,
-          ops::PackRange* range) {
-  HWY_DYNAMIC_DISPATCH(pack_bf16)(rule, first_block, x, elements, codes, range);
-}
-template <>
-void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, Bfloat16* x, std::int64_t elements) {
-  HWY_DYNAMIC_DISPATCH(unpack_bf16)(bits, codes, range, x, elements);
-}
-template <>
-void pack(const PackRule& rule, std::uint64_t first_block, const Half* x, std::int64_t elements, std::uint8_t* codes,
-          ops::PackRange* range) {
-  HWY_DYNAMIC_DISPATCH(pack_f16)(rule, first_block, x, elements, codes, range);
-}
-template <>
-void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, Half* x, std::int64_t elements) {
-  HWY_DYNAMIC_DISPATCH(unpack_f16)(bits, codes, range, x, elements);
+const PackLoops<Half>& pack_loops() {
+  return *HWY_DYNAMIC_DISPATCH(f16_pack_loops)();
 }
 
 }  // namespace snug::backends::cpu::simd

@@ -14,11 +14,14 @@ struct PackRule {
   std::uint64_t seed, counter_high;
 };
 
-// One group: at most ops::kPackGroup elements; T is float, Bfloat16 or Half.
+// Of one group: at most ops::kPackGroup elements; T is float, Bfloat16 or Half.
 template <typename T>
-void pack(const PackRule& rule, std::uint64_t first_block, const T* x, std::int64_t elements, std::uint8_t* codes,
-          ops::PackRange* range);
+struct PackLoops {
+  void (*pack)(const PackRule& rule, std::uint64_t first_block, const T* x, std::int64_t elements, std::uint8_t* codes,
+               ops::PackRange* range);
+  void (*unpack)(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, T* x, std::int64_t elements);
+};
 template <typename T>
-void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& range, T* x, std::int64_t elements);
+const PackLoops<T>& pack_loops();
 
 }  // namespace snug::backends::cpu::simd

@@ -1,4 +1,4 @@
-#include "backends/cpu/simd_momentum.h"
+#include "backends/cpu/simd_update.h"
 
 #include <cmath>
 #include <limits>
@@ -7,7 +7,7 @@
 
 // See simd_loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/simd_momentum.cpp"
+#define HWY_TARGET_INCLUDE "backends/cpu/simd_update.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -16,6 +16,29 @@
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename T, typename D>
+HWY_INLINE void sgd_step(D d, const UpdateRule& rule, const SgdArrays<T>& a, std::int64_t i, const Chances<D>& chances) {
+  const auto weight = load(d, a.weight + i);
+  // Plus 0: a gradient of -0 becomes what a sum would be.
+  const auto gradient = hn::MulAdd(load(d, a.gradient + i), hn::Set(d, rule.gradient_scale), hn::Zero(d));
+  auto step = hn::MulAdd(hn::Set(d, rule.weight_decay), weight, gradient);
+  if (a.momentum != nullptr) {
+    const auto moved = hn::MulAdd(hn::Set(d, rule.momentum), load(d, a.momentum + i), step);
+    chances.store_momentum(moved, d, a.new_momentum + i);
+    step = rule.nesterov ? hn::MulAdd(hn::Set(d, rule.momentum), moved, step) : moved;
+  }
+  chances.store_weight(hn::NegMulAdd(hn::Set(d, rule.learning_rate), step, weight), d, a.new_weight + i);
+  store(hn::Zero(d), d, a.new_gradient + i);
+}
+
+template <typename T>
+void sgd(const UpdateRule& rule, const SgdArrays<T>& a, std::int64_t first, std::int64_t count) {
+  for_each_drawn<T>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count,
+                    [&](auto d, std::int64_t i, const std::uint32_t* words) {
+                      sgd_step<T>(d, rule, a, first + i, Chances<decltype(d)>(words));
+                    });
+}
 
 // The momentum of a vector of codes, under a scale of 1.
 template <typename D>
@@ -42,8 +65,7 @@ HWY_INLINE void store_codes(D d, hn::Vec<D> shares, std::uint8_t* codes) {
 }
 
 template <typename T>
-HWY_INLINE void quantised_loop(const QuantisedSgdRule& rule, const QuantisedSgdBlock<T>& b, std::int64_t first,
-                               std::int64_t count) {
+void sgd_quantised(const UpdateRule& rule, const QuantisedSgdBlock<T>& b, std::int64_t first, std::int64_t count) {
   HWY_ALIGN float moved[ops::kMomentumBlock];
   HWY_ALIGN float sizes[hn::MaxLanes(Floats())] = {};
   bool has_nan = false;
@@ -74,8 +96,7 @@ HWY_INLINE void quantised_loop(const QuantisedSgdRule& rule, const QuantisedSgdB
 }
 
 template <typename T>
-HWY_INLINE void combine_loop(const Combination<T>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
-                             std::int64_t count) {
+void combine(const Combination<T>& arrays, float a, float b, const Rounding& rounding, std::int64_t first, std::int64_t count) {
   const auto step = [&](auto d, std::int64_t i, const std::uint32_t* words) {
     const Chances<decltype(d)> chances(words);
     const auto scaled = hn::Mul(hn::Set(d, a), load(d, arrays.one + first + i));
@@ -89,30 +110,12 @@ HWY_INLINE void combine_loop(const Combination<T>& arrays, float a, float b, con
   for_each_drawn<T>(rounding.stochastic, rounding.seed, rounding.counter_high, rounding.first_element + first, count, step);
 }
 
-void sgd_quantised_f32(const QuantisedSgdRule& rule, const QuantisedSgdBlock<float>& block, std::int64_t first,
-                       std::int64_t count) {
-  quantised_loop(rule, block, first, count);
-}
-void combine_f32(const Combination<float>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
-                 std::int64_t count) {
-  combine_loop(arrays, a, b, rounding, first, count);
-}
-void sgd_quantised_bf16(const QuantisedSgdRule& rule, const QuantisedSgdBlock<Bfloat16>& block, std::int64_t first,
-                        std::int64_t count) {
-  quantised_loop(rule, block, first, count);
-}
-void combine_bf16(const Combination<Bfloat16>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
-                  std::int64_t count) {
-  combine_loop(arrays, a, b, rounding, first, count);
-}
-void sgd_quantised_f16(const QuantisedSgdRule& rule, const QuantisedSgdBlock<Half>& block, std::int64_t first,
-                       std::int64_t count) {
-  quantised_loop(rule, block, first, count);
-}
-void combine_f16(const Combination<Half>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
-                 std::int64_t count) {
-  combine_loop(arrays, a, b, rounding, first, count);
-}
+template <typename T>
+constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>, .sgd_quantised = sgd_quantised<T>, .combine = combine<T>};
+
+const UpdateLoops<float>* f32_update_loops() { return &kUpdateLoops<float>; }
+const UpdateLoops<Bfloat16>* bf16_update_loops() { return &kUpdateLoops<Bfloat16>; }
+const UpdateLoops<Half>* f16_update_loops() { return &kUpdateLoops<Half>; }
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -120,40 +123,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace snug::backends::cpu::simd {
 
-HWY_EXPORT(sgd_quantised_f32);
-HWY_EXPORT(combine_f32);
-HWY_EXPORT(sgd_quantised_bf16);
-HWY_EXPORT(combine_bf16);
-HWY_EXPORT(sgd_quantised_f16);
-HWY_EXPORT(combine_f16);
+HWY_EXPORT(f32_update_loops);
+HWY_EXPORT(bf16_update_loops);
+HWY_EXPORT(f16_update_loops);
 
 template <>
-void sgd_quantised(const QuantisedSgdRule& rule, const QuantisedSgdBlock<float>& block, std::int64_t first, std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(sgd_quantised_f32)(rule, block, first, count);
+const UpdateLoops<float>& update_loops() {
+  return *HWY_DYNAMIC_DISPATCH(f32_update_loops)();
 }
 template <>
-void combine(const Combination<float>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
-             std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(combine_f32)(arrays, a, b, rounding, first, count);
+const UpdateLoops<Bfloat16>& update_loops() {
+  return *HWY_DYNAMIC_DISPATCH(bf16_update_loops)();
 }
 template <>
-void sgd_quantised(const QuantisedSgdRule& rule, const QuantisedSgdBlock<Bfloat16>& block, std::int64_t first,
-                   std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(sgd_quantised_bf16)(rule, block, first, count);
-}
-template <>
-void combine(const Combination<Bfloat16>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
-             std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(combine_bf16)(arrays, a, b, rounding, first, count);
-}
-template <>
-void sgd_quantised(const QuantisedSgdRule& rule, const QuantisedSgdBlock<Half>& block, std::int64_t first, std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(sgd_quantised_f16)(rule, block, first, count);
-}
-template <>
-void combine(const Combination<Half>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
-             std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(combine_f16)(arrays, a, b, rounding, first, count);
+const UpdateLoops<Half>& update_loops() {
+  return *HWY_DYNAMIC_DISPATCH(f16_update_loops)();
 }
 
 }  // namespace snug::backends::cpu::simd
