@@ -18,11 +18,13 @@ constexpr std::string_view kScalars = "scalars";
 
 std::vector<std::string> layers_of_states(const Program& program) {
   std::vector<std::string> layers(program.states.size());
+  std::vector<bool> is_shared(program.states.size());
   const auto claim = [&](const Section& section, ValueId id, const std::string& layer) {
     const Value& value = section.value(id);
-    if (value.is_state() && value.role != Role::scalar && layers[value.state.index()].empty()) {
-      layers[value.state.index()] = layer;
-    }
+    if (!value.is_state() || value.role == Role::scalar) return;
+    std::string& claimed = layers[value.state.index()];
+    if (claimed.empty()) claimed = layer;
+    if (claimed != layer) is_shared[value.state.index()] = true;
   };
   if (const Section* micro = program.find_section(SectionKind::micro)) {
     for (const Node& node : micro->nodes) {
@@ -31,7 +33,14 @@ std::vector<std::string> layers_of_states(const Program& program) {
       for (const ValueId id : node.outputs) claim(*micro, id, node.layer);
     }
   }
-  // Momentum is seen only by the update, beside the parameter it moves; a fused update stands in `micro`.
+  // What several layers use, as the store of sparse weights, is none's of them; what is kept beside a parameter follows it.
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!is_shared[i]) continue;
+    const State& state = program.states[i];
+    const bool follows = state.role == Role::gradient || state.role == Role::optimizer;
+    layers[i] = follows ? "" : state.name.substr(0, state.name.rfind('.'));
+  }
+  // Momentum is mostly seen by the update alone, beside the parameter it moves; a fused update stands in `micro`.
   for (const Section& section : program.sections) {
     for (const Node& node : section.nodes) {
       if (node.phase != Phase::update) continue;

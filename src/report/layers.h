@@ -19,11 +19,13 @@ struct LayerUse {
   PhaseFlops flops = {};  // of a step
 };
 
-// The layer of every state, by state: the first that reads it; a scalar's is "scalars".
+// The layer of every state, by state: the one that uses it. A state of several, such as the store of sparse weights, is under its
+// own name, up to the last dot, and what is kept beside a parameter follows it; a scalar's is "scalars".
 std::vector<std::string> layers_of_states(const Program& program);
 
-// In the order of the network. A value belongs to the layer whose node made it, a state to the first layer that reads it; the
-// scalar block, which all read, is a row of its own. The layers' bytes sum to those of the fullest moment.
+// In the order of the network. A value belongs to the layer whose node made it, a state to the layer that
+// uses it; states of several layers are rows of their own, as is the scalar block. The layers' bytes sum to those of the fullest
+// moment.
 std::vector<LayerUse> layers_at_peak(const Plan& plan, const PeakMoment& peak);
 
 // The same summed over layers whose names begin with the same `components`.

@@ -1,5 +1,6 @@
 // Sparse training as a user runs it.
 #include <fstream>
+#include <map>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -50,6 +51,27 @@ TEST(SparseCommand, RewiresAsItsRecipeSaysAndSaysWhereTheNonzerosAre) {
     EXPECT_EQ(nonzeros.at("conv2.weight").get<int>() + nonzeros.at("conv3.weight").get<int>(), 4608);
     EXPECT_GE(line.at("pruned").get<int>(), 0);
     EXPECT_GT(line.at("threshold").get<double>(), 0);
+  }
+}
+
+// One pool of nonzeros serves all layers: it is no layer's own, nor are its gradient and momentum.
+TEST(SparseCommand, TheStoreOfAllLayersIsARowOfItsOwnInAProfile) {
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{}, {"--nesterov", "no", "--drop-gradients"}}) {
+    std::vector<std::string> arguments{"profile", "small-cnn", "--batch", "20", "--nonzero", "0.2", "--threads", "1", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended ended = run_snug(arguments);
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    std::map<std::string, Json> layers;
+    const Json profile = Json::parse(ended.out);
+    for (const Json& layer : profile.at("layers")) layers[layer.at("name")] = layer;
+    ASSERT_TRUE(layers.contains("sparse"));
+    EXPECT_EQ(layers["sparse"].at("parameters"), 4608);
+    const Json& bytes = layers["sparse"].at("by_class");
+    EXPECT_GT(bytes.at("model"), 4608 * 4);  // and where they are
+    EXPECT_EQ(bytes.at("optimizer"), 4608 * 4);
+    EXPECT_EQ(bytes.value("gradient", 0), more.empty() ? 4608 * 4 : 0);
+    for (const char* name : {"conv2", "conv3"}) EXPECT_EQ(layers[name].at("parameters"), 0) << name;
   }
 }
 
