@@ -35,6 +35,8 @@ constexpr std::ptrdiff_t kReaders = 3;  // places at which a value is alive in t
 constexpr std::int64_t kManySlots = 1500;
 constexpr std::int64_t kFewSlots = 300;
 
+constexpr std::size_t kMostChains = 4;  // one size with and without limits of workspace
+
 constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
 struct Trial {
@@ -264,13 +266,15 @@ class OptimalSearch {
 
 std::shared_ptr<const LoweredChain> OptimalAnswers::chain(const Variant& variant) const {
   const std::scoped_lock lock(mutex_);
-  const auto found = chains_.find(variant);
+  const auto found = std::ranges::find(chains_, variant, [](const auto& entry) { return entry.first; });
   return found == chains_.end() ? nullptr : found->second;
 }
 
 void OptimalAnswers::set_chain(const Variant& variant, std::shared_ptr<const LoweredChain> chain) {
   const std::scoped_lock lock(mutex_);
-  chains_.insert_or_assign(variant, std::move(chain));
+  std::erase_if(chains_, [&](const auto& entry) { return entry.first == variant; });  // another thread may have been faster
+  chains_.emplace_back(variant, std::move(chain));
+  if (chains_.size() > kMostChains) chains_.pop_front();
 }
 
 std::optional<Recomputation> OptimalAnswers::answer(const Variant& variant, Bytes limit) const {

@@ -6,6 +6,7 @@
 // Best effort: where nothing keeps the limit, the plan with least bytes. Searches are limited by count.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,7 +34,8 @@ class OptimalAnswers {
 
  private:
   mutable std::mutex mutex_;
-  std::map<Variant, std::shared_ptr<const LoweredChain>> chains_;
+  // The last few: a search is done with one size of microbatch before it comes to the next, and a chain is as large as a program.
+  std::deque<std::pair<Variant, std::shared_ptr<const LoweredChain>>> chains_;
   std::map<std::pair<Variant, Bytes>, Recomputation> answers_;
 };
 

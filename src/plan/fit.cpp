@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/ranges.h>
@@ -192,12 +193,14 @@ Fit fit(const FitRequest& request, const Backend& backend) {
     // What was saved is found out while the search goes on.
     run_in_threads(2, backend.threads, [&](std::size_t piece) {
       if (piece == 0)
-        found = find_fastest_within(request, backend);
+        found = run_apart([&] { return find_fastest_within(request, backend); });
       else
         plain_peak = plain_peak_of(request, std::nullopt, backend);
     });
     if (!fits()) refuse(request, *found, backend);
     if (request.options.passes.dump) found->plan = compile_point(request, found->point, backend);
+    // A copy lies together on this thread's heap; the search's can then be given back as a whole.
+    found = std::optional<PlacedPoint>(std::as_const(*found));
   }
   give_back_free_memory();
   found->plan.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -12,6 +11,7 @@
 #include "passes/forward_chain.h"
 #include "plan/candidates.h"
 #include "plan/even_splits.h"
+#include "plan/program_in_hand.h"
 
 namespace snug {
 
@@ -43,7 +43,8 @@ std::int64_t count_within(std::int64_t nodes_in_all, std::int64_t nodes_each, st
 
 class Search {
  public:
-  Search(const FitRequest& request, const Backend& backend) : request_(request), options_(request.options), backend_(backend) {
+  Search(const FitRequest& request, const Backend& backend)
+      : request_(request), options_(request.options), backend_(backend), programs_(request_, backend_) {
     backend_.answers = std::make_shared<KernelAnswers>();
     options_.passes.dump = {};
     options_.passes.verifies = false;
@@ -53,12 +54,11 @@ class Search {
   // Looks at every candidate's program; nothing is placed yet.
   void compare() {
     const std::int64_t batch = request_.options.batch;
-    const Program& whole = lowered(request_.microbatch.value_or(batch));
-    nodes_ = static_cast<std::int64_t>(whole.find_section(SectionKind::micro)->nodes.size());
+    const Section& whole = *programs_.nameless(request_.microbatch.value_or(batch)).find_section(SectionKind::micro);
+    nodes_ = static_cast<std::int64_t>(whole.nodes.size());
+    const std::vector<Link> links = find_links(whole, find_forward_pass(whole));
     const std::int64_t most = count_within(kMostNodesCompared, nodes_, 8, 600);
     const bool tries_many = most >= kManyCandidates;
-    const Section& micro = *whole.find_section(SectionKind::micro);
-    const std::vector<Link> links = find_links(micro, find_forward_pass(micro));
     const std::vector<CheckpointStrategy> named = named_strategies(links, tries_many);
     const std::vector<Kind> fillers = limit_fillers(links);
     const std::vector<std::int64_t> tried =
@@ -100,8 +100,8 @@ class Search {
 
   // The plan for which no budget is needed, if it fits.
   std::optional<PlacedPoint> place_plain_within(Bytes budget) {
-    prepare(plain_point(request_).microbatch);
-    const std::optional<Candidate> plain = look_at(plain_point(request_));
+    const FrontierPoint point = plain_point(request_);
+    const std::optional<Candidate> plain = look_at(point, programs_.named(point.microbatch));
     if (plain->point.planned_peak_bytes > budget) return std::nullopt;
     PlacedPoint found = placed(*plain);
     return found.point.planned_peak_bytes > budget ? std::nullopt : std::optional(std::move(found));
@@ -155,7 +155,7 @@ class Search {
 
  private:
   Bytes floor_of(std::int64_t size, bool has_gradients) {
-    const Program& program = lowered(size);
+    const Program& program = programs_.nameless(size);
     Bytes states;
     for (const State& state : program.states) {
       if (has_gradients || state.role != Role::gradient) states += state.type.bytes();
@@ -238,53 +238,45 @@ class Search {
             .fuses_update = fuses};
   }
 
-  const Program& lowered(std::int64_t microbatch) {
-    auto found = lowered_.find(microbatch);
-    if (found == lowered_.end())
-      found = lowered_.emplace(microbatch, lower_model(request_.model(microbatch), backend_, request_.options)).first;
-    return found->second;
-  }
-
-  // Without names and layers, which no method looks at: such a program is copied much faster.
-  static Program nameless(Program program) {
-    for (Section& section : program.sections) {
-      for (Value& value : section.values) value.name = {};
-      for (Node& node : section.nodes) node.layer = {};
-    }
-    return program;
-  }
-
-  void prepare(std::int64_t microbatch) {
-    if (!nameless_.contains(microbatch)) nameless_.emplace(microbatch, nameless(lowered(microbatch)));
-  }
-
   Plan make_plan(const FrontierPoint& point) {
     CompileOptions options = options_;
     options.passes.verifies = true;
     apply(point, options);
     std::vector<PassTiming> timings;
-    Plan plan = place(rewrite(lowered(point.microbatch), backend_, options, timings), request_.options.red_zone);
+    Plan plan = place(rewrite(programs_.named(point.microbatch), backend_, options, timings), request_.options.red_zone);
     plan.pass_timings = std::move(timings);
     return plan;
   }
 
-  // Their programs become candidates, but for those that may not be taken, which are nothing in the result. As many at a time
-  // as the backend has threads; their order is that of the points all the same.
+  // Their programs become candidates, but for those that may not be taken, which are nothing in the result. Size after size of
+  // microbatch, and of each as many at a time as the backend has threads; their order is that of the points all the same.
   std::vector<std::optional<Candidate>> consider_all(const std::vector<FrontierPoint>& points) {
-    for (const FrontierPoint& point : points) prepare(point.microbatch);
     std::vector<std::optional<Candidate>> found(points.size());
-    run_in_threads(points.size(), backend_.threads, [&](std::size_t i) { found[i] = look_at(points[i]); });
+    std::vector<bool> is_done(points.size(), false);
+    for (std::size_t first = 0; first < points.size(); ++first) {
+      if (is_done[first]) continue;
+      std::vector<std::size_t> alike;
+      for (std::size_t i = first; i < points.size(); ++i) {
+        if (points[i].microbatch != points[first].microbatch) continue;
+        alike.push_back(i);
+        is_done[i] = true;
+      }
+      const Program& program = programs_.nameless(points[first].microbatch);
+      run_in_threads(alike.size(), backend_.threads,
+                     [&](std::size_t i) { found[alike[i]] = look_at(points[alike[i]], program); });
+    }
     for (const std::optional<Candidate>& candidate : found) {
       if (candidate) candidates_.push_back(*candidate);
     }
     return found;
   }
 
-  std::optional<Candidate> look_at(FrontierPoint point) const {
+  std::optional<Candidate> look_at(FrontierPoint point, const Program& lowered) const {
+    if (point.workspace_limit && !all_have_kernels(lowered, *point.workspace_limit)) return std::nullopt;
     CompileOptions options = options_;
     apply(point, options);
     std::vector<PassTiming> timings;
-    const Program program = rewrite(nameless_.at(point.microbatch), backend_, options, timings);
+    const Program program = rewrite(lowered, backend_, options, timings);
     const std::optional<double> detour = point.workspace_limit ? seconds_of_variants(program) : 0;
     if (!detour) return std::nullopt;
     point.seconds = step_seconds(request_.options.costs, program) + *detour;
@@ -363,23 +355,20 @@ class Search {
   void try_less_workspace(bool tries_many) {
     std::vector<Candidate> front = on_frontier(candidates_);
     if (!tries_many) front.erase(front.begin(), front.end() - 1);
+    std::vector<FrontierPoint> points;
     for (const Candidate& candidate : front) {
       if (candidate.largest_workspace == Bytes(0)) continue;
-      std::vector<FrontierPoint> points;
       for (int halvings = 1; halvings <= kMostHalvings; ++halvings) {
-        FrontierPoint point = candidate.point;
-        point.workspace_limit = Bytes(candidate.largest_workspace.count() >> static_cast<unsigned>(halvings));
-        if (!all_have_kernels(point)) break;
-        points.push_back(point);
+        points.push_back(candidate.point);
+        points.back().workspace_limit = Bytes(candidate.largest_workspace.count() >> static_cast<unsigned>(halvings));
       }
-      consider_all(points);
     }
+    consider_all(points);
   }
 
-  bool all_have_kernels(const FrontierPoint& point) {
+  bool all_have_kernels(const Program& program, Bytes workspace_limit) const {
     Backend limited = backend_;
-    limited.workspace_limit = point.workspace_limit;
-    const Program& program = lowered(point.microbatch);
+    limited.workspace_limit = workspace_limit;
     return std::all_of(program.sections.begin(), program.sections.end(), [&](const Section& section) {
       return std::all_of(section.nodes.begin(), section.nodes.end(), [&](const Node& node) {
         const NodeTypes types = types_of(section, node);
@@ -401,9 +390,8 @@ class Search {
   CompileOptions options_;  // the request's, for programs that are compared
   OptimalAnswers optimal_answers_;
   Backend backend_;
-  std::int64_t nodes_ = 0;                    // of one microbatch's forward and backward, before any method
-  std::map<std::int64_t, Program> lowered_;   // by size of microbatch
-  std::map<std::int64_t, Program> nameless_;  // the same, for comparing
+  ProgramInHand programs_;
+  std::int64_t nodes_ = 0;  // of one microbatch's forward and backward, before any method
   std::vector<Candidate> candidates_;
 };
 

@@ -113,6 +113,9 @@ bool in_host_memory(const Program& program) {
 std::string print_plan(const Plan& plan) {
   std::string text = print(plan.program);
   while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::size_t places = plan.state_offsets.size();
+  for (const SectionPlan& section : plan.sections) places += section.offsets.size();
+  text.reserve(text.size() + places * 16 + 512);  // growing would double it
   text += fmt::format("{}red_zone {} persistent {}\n", kPlacement, plan.red_zone.count(), plan.persistent_bytes.count());
   const auto line = [&](std::string_view of, const std::vector<Bytes>& offsets) {
     text += fmt::format("place {}", of);

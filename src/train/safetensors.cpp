@@ -210,12 +210,21 @@ class HeaderReader {
   std::unordered_set<std::string> names_;
 };
 
-std::string json_text(const std::string& text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    throw_user_error("{} is not UTF-8 and cannot be saved", in_quotes(text));
+// Line by line: a plan's text is long, and every step to JSON copies what it is given.
+void append_json_text(std::string& json, std::string_view text) {
+  json += '"';
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end;
+    try {
+      const std::string quoted = nlohmann::json(line).dump();
+      json.append(quoted, 1, quoted.size() - 2);
+    } catch (const nlohmann::json::exception&) {
+      throw_user_error("{} is not UTF-8 and cannot be saved", in_quotes(text));
+    }
   }
+  json += '"';
 }
 
 }  // namespace
@@ -277,10 +286,22 @@ void SafetensorsReader::read(const TensorInfo& tensor, std::span<std::byte> targ
 }
 
 std::string make_safetensors_header(std::vector<TensorInfo>& tensors, const std::map<std::string, std::string>& metadata) {
-  std::string json = "{";
+  std::string json;
+  // About what it takes, quotes and line ends among the texts included: growing would take as much again.
+  std::size_t expected = tensors.size() * 128;
+  for (const auto& [key, value] : metadata) expected += key.size() + value.size() + value.size() / 16 + 8;
+  json.reserve(expected);
+  json.append(sizeof(std::uint64_t), ' ');  // its length, which is not known yet
+  json += '{';
   if (!metadata.empty()) {
-    json += json_text(std::string(kMetadata)) + ":{";
-    for (const auto& [key, value] : metadata) json += json_text(key) + ":" + json_text(value) + ",";
+    append_json_text(json, kMetadata);
+    json += ":{";
+    for (const auto& [key, value] : metadata) {
+      append_json_text(json, key);
+      json += ':';
+      append_json_text(json, value);
+      json += ',';
+    }
     json.back() = '}';
     json += ',';
   }
@@ -290,18 +311,20 @@ std::string make_safetensors_header(std::vector<TensorInfo>& tensors, const std:
     tensor.bytes = bytes_per_element(tensor.dtype);
     for (const std::int64_t dim : tensor.shape) tensor.bytes *= static_cast<std::uint64_t>(dim);
     end += tensor.bytes;
-    json += json_text(tensor.name) + fmt::format(R"(:{{"dtype":"{}","shape":[)", name_of(tensor.dtype));
+    append_json_text(json, tensor.name);
+    json += fmt::format(R"(:{{"dtype":"{}","shape":[)", name_of(tensor.dtype));
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) json += fmt::format("{}{}", i == 0 ? "" : ",", tensor.shape[i]);
     json += fmt::format(R"(],"data_offsets":[{},{}]}},)", tensor.begin, end);
   }
   if (json.back() == ',') json.pop_back();
   json += '}';
   json.append((8 - json.size() % 8) % 8, ' ');  // so that the tensors lie on 8-byte boundaries
-  if (json.size() > kMaxHeaderBytes)
-    throw_user_error("names and texts of {} bytes are more than a safetensors header may have", json.size());
-  for (TensorInfo& tensor : tensors) tensor.begin += sizeof(std::uint64_t) + json.size();
-  const auto prefix = std::bit_cast<std::array<char, sizeof(std::uint64_t)>>(static_cast<std::uint64_t>(json.size()));
-  return std::string(prefix.data(), prefix.size()) + json;
+  const std::uint64_t length = json.size() - sizeof(std::uint64_t);
+  if (length > kMaxHeaderBytes)
+    throw_user_error("names and texts of {} bytes are more than a safetensors header may have", length);
+  for (TensorInfo& tensor : tensors) tensor.begin += json.size();
+  std::memcpy(json.data(), &length, sizeof(length));
+  return json;
 }
 
 }  // namespace snug::train

@@ -176,12 +176,32 @@ void Session::read_logical(StateId id, std::span<std::byte> target) const {
   SNUG_CHECK(target.size() == logical_bytes(id), "state '{}' has {} bytes, not {}", plan_->program.state(id).name,
              logical_bytes(id), target.size());
   if (type.layout.kind == Layout::Kind::row_major) return executor_->read(id, target);
-  std::vector<std::byte> stored(static_cast<std::size_t>(type.bytes().count()));
-  executor_->read(id, stored);
+  // On the host as it lies in the arena, elsewhere brought here first.
+  const Arena& arena = executor_->arena();
+  const auto bytes = static_cast<std::size_t>(type.bytes().count());
+  std::vector<std::byte> copy(arena.host_accessible() ? 0 : bytes);
+  if (!copy.empty()) executor_->read(id, copy);
+  const std::byte* const stored = copy.empty() ? arena.data() + plan_->state_offsets[id.index()].count() : copy.data();
   if (type.layout.kind == Layout::Kind::opaque) {
-    backend_->relayout(type, stored.data(), logical(type), target.data());
+    backend_->relayout(type, stored, logical(type), target.data());
   } else {
-    to_logical_order(type, stored, target);
+    to_logical_order(type, {stored, bytes}, target);
+  }
+}
+
+void Session::read_logical_in_pieces(StateId id, const std::function<void(std::span<const std::byte>)>& use) const {
+  constexpr std::size_t kPieceBytes = std::size_t{64} << 10U;
+  const std::size_t bytes = logical_bytes(id);
+  const bool is_ordered = plan_->program.state(id).type.layout.kind == Layout::Kind::row_major;
+  std::vector<std::byte> buffer(is_ordered ? std::min(bytes, kPieceBytes) : bytes);
+  if (!is_ordered) {
+    read_logical(id, buffer);
+    return use(buffer);
+  }
+  for (std::size_t begin = 0; begin < bytes; begin += buffer.size()) {
+    const std::span<std::byte> piece = std::span(buffer).first(std::min(buffer.size(), bytes - begin));
+    executor_->arena().read(plan_->state_offsets[id.index()] + Bytes(static_cast<std::int64_t>(begin)), piece);
+    use(piece);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -82,6 +83,8 @@ class Session {
   // A state's elements as they are stored, in logical order (row-major) whatever its layout; exactly `logical_bytes` of them.
   std::size_t logical_bytes(StateId id) const;
   void read_logical(StateId id, std::span<std::byte> target) const;
+  // The same, a piece after the other: a state that lies in logical order, however large, takes no second copy of itself.
+  void read_logical_in_pieces(StateId id, const std::function<void(std::span<const std::byte>)>& use) const;
   void write_logical(StateId id, std::span<const std::byte> source);
 
   // A state's values as doubles in logical order, whatever its layout and floating-point type.

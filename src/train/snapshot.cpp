@@ -77,8 +77,8 @@ std::map<std::string, std::string> metadata_of(const Session& session, const Pro
                                              {"snug.epoch", fmt::format("{}", progress.epoch)},
                                              {"snug.position", fmt::format("{}", progress.position)},
                                              {"snug.best_step", fmt::format("{}", progress.best_step)},
-                                             {"snug.recipe", progress.recipe},
-                                             {"snug.plan", print_plan(session.plan())}};
+                                             {"snug.recipe", progress.recipe}};
+  entries["snug.plan"] = print_plan(session.plan());
   if (progress.best_metric) entries["snug.best_metric"] = fmt::format("{}", *progress.best_metric);
   if (progress.last_evaluation) {
     entries["snug.test_step"] = fmt::format("{}", progress.last_evaluation->step);
@@ -192,14 +192,11 @@ void save_snapshot(const fs::path& path, const Session& session, const Progress&
     checksum.update(bytes);
     file.write(bytes);
   };
-  const std::string header = make_safetensors_header(tensors, metadata_of(session, progress));
-  write(std::as_bytes(std::span(header)));
-  std::vector<std::byte> bytes;
-  for (const StateId id : states) {
-    bytes.resize(session.logical_bytes(id));
-    session.read_logical(id, bytes);
-    write(bytes);
+  {
+    const std::string header = make_safetensors_header(tensors, metadata_of(session, progress));
+    write(std::as_bytes(std::span(header)));
   }
+  for (const StateId id : states) session.read_logical_in_pieces(id, write);
   const std::uint64_t value = checksum.value();
   file.write(std::as_bytes(std::span(&value, 1)));
   file.commit();

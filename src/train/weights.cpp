@@ -33,12 +33,8 @@ void export_weights(const std::filesystem::path& path, const Session& session) {
   AtomicFile file(path);
   const std::string header = make_safetensors_header(tensors, {{"format", "pt"}, {"model", program.name}});
   file.write(std::as_bytes(std::span(header)));
-  std::vector<std::byte> bytes;
-  for (const StateId id : states) {
-    bytes.resize(session.logical_bytes(id));
-    session.read_logical(id, bytes);
-    file.write(bytes);
-  }
+  for (const StateId id : states)
+    session.read_logical_in_pieces(id, [&](std::span<const std::byte> piece) { file.write(piece); });
   for (std::size_t i = 0; i < sparse.size(); ++i)
     read_sparse_tensor(session, i, [&](std::span<const std::byte> row) { file.write(row); });
   file.commit();

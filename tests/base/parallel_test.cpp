@@ -33,5 +33,10 @@ TEST(RunInThreads, TheFirstFailureIsThrownWhenAllAreDone) {
   EXPECT_EQ(done, 20);
 }
 
+TEST(RunApart, GivesWhatTheWorkReturnsOrThrowsOnAnotherThread) {
+  EXPECT_NE(run_apart([] { return std::this_thread::get_id(); }), std::this_thread::get_id());
+  EXPECT_THROW(run_apart([]() -> int { throw std::runtime_error("no"); }), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace snug

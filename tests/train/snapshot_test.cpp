@@ -39,6 +39,26 @@ std::string with_right_checksum(std::string bytes) {
   return bytes;
 }
 
+// In pieces or at once, in the backend's layout or not, and larger than a piece.
+TEST(Snapshot, PiecesOfAStateAreTheStateInOrder) {
+  const Session session = small_session(7, {.channels = 64, .classes = 500});
+  const Program& program = session.plan().program;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < program.states.size(); ++i) {
+    std::vector<std::byte> whole(session.logical_bytes(StateId(i)));
+    session.read_logical(StateId(i), whole);
+    std::vector<std::byte> joined;
+    std::size_t pieces = 0;
+    session.read_logical_in_pieces(StateId(i), [&](std::span<const std::byte> piece) {
+      joined.insert(joined.end(), piece.begin(), piece.end());
+      ++pieces;
+    });
+    EXPECT_EQ(joined, whole) << program.states[i].name;
+    most = std::max(most, pieces);
+  }
+  EXPECT_EQ(most, 2U) << "the linear layer's 128,000 bytes";
+}
+
 TEST(Snapshot, ResumedRunHasTheBitsOfOneThatNeverStopped) {
   const TemporaryFolder folder;
   Session whole = small_session();
