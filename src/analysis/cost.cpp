@@ -22,12 +22,24 @@ std::int64_t bytes_moved(const Section& section, const Node& node) {
   return total.count();
 }
 
-double work_seconds(const CostTable& rates, double flops, double bytes) {
-  return std::max(flops / rates.flops_per_second, bytes / rates.bytes_per_second);
+// `speed` is that of the node's products. Whatever else computes is bound by its bytes, so that it may have it too.
+double work_seconds(const CostTable& rates, double flops, double bytes, double speed) {
+  return std::max(flops / (rates.flops_per_second * speed), bytes / rates.bytes_per_second);
 }
 
 // Sizes of one family are told apart by this, whatever rates a table has.
-double fixed_work(double flops, double bytes) { return work_seconds(CostTable{}, flops, bytes); }
+double fixed_work(double flops, double bytes) { return work_seconds(CostTable{}, flops, bytes, 1); }
+
+// What a node multiplies is what its first operand is made of: images, or their gradient.
+double product_speed(const ProductSpeeds& speeds, const Section& section, const Node& node) {
+  return node.inputs.empty() ? 1 : speeds.of(section.value(node.inputs[0]).type.dtype);
+}
+
+// The same of a measured node, whose operands' types stand in its key.
+double product_speed(const ProductSpeeds& speeds, const NodeCost& node) {
+  const auto has = [&](DType dtype) { return node.key.find(fmt::format(" {}[", name_of(dtype))) != std::string::npos; };
+  return has(DType::bf16) ? speeds.bf16 : has(DType::f16) ? speeds.f16 : 1;
+}
 
 std::string by_kernel(const std::string& key, const std::string& kernel) { return key + " by " + kernel; }
 
@@ -124,8 +136,8 @@ NodeCost describe_cost(const Section& section, const Node& node) {
           .seconds = 0};
 }
 
-CostTable make_cost_table(std::span<const NodeCost> nodes) {
-  CostTable costs;
+CostTable make_cost_table(std::span<const NodeCost> nodes, const ProductSpeeds& speeds) {
+  CostTable costs{.speeds = speeds};
   double flops = 0;
   double flop_seconds = 0;
   double bytes = 0;
@@ -135,8 +147,9 @@ CostTable make_cost_table(std::span<const NodeCost> nodes) {
     keep_faster(costs, node.key, node.family, work, node.seconds);
     if (!node.kernel.empty())
       keep_faster(costs, by_kernel(node.key, node.kernel), by_kernel(node.family, node.kernel), work, node.seconds);
-    if (node.flops / costs.flops_per_second > node.bytes / costs.bytes_per_second) {
-      flops += node.flops;
+    const double speed = product_speed(speeds, node);
+    if (node.flops / (costs.flops_per_second * speed) > node.bytes / costs.bytes_per_second) {
+      flops += node.flops / speed;
       flop_seconds += node.seconds;
     } else {
       bytes += node.bytes;
@@ -154,7 +167,7 @@ double node_seconds(const CostTable& costs, const Section& section, const Node& 
   if (!costs.measured.empty()) {
     if (const auto seconds = find_measured(costs, section, node, fixed_work(flops, bytes))) return *seconds;
   }
-  return costs.seconds_per_node + work_seconds(costs, flops, bytes);
+  return costs.seconds_per_node + work_seconds(costs, flops, bytes, product_speed(costs.speeds, section, node));
 }
 
 bool is_measured_with_kernel(const CostTable& costs, const Section& section, const Node& node) {

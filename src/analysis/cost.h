@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/kernel.h"
 #include "ir/program.h"
 
 namespace snug {
@@ -26,10 +27,12 @@ struct NodeCost {
 
 struct CostTable {
   // For nodes that were never measured: the larger of arithmetic and traffic, and a little for each call. Round figures of two
-  // desktop cores; only their ratios matter to a choice between plans.
-  double flops_per_second = 200e9;
+  // desktop cores; only their ratios matter to a choice between plans. Numbers of 16 bits have half the bytes; how much faster
+  // they are multiplied the backend says.
+  double flops_per_second = 200e9;  // of floats
   double bytes_per_second = 30e9;
   double seconds_per_node = 3e-6;
+  ProductSpeeds speeds = {};
   std::unordered_map<std::string, double> measured = {};  // seconds, by cost_key(), and by cost_key() and kernel
 
   // The same nodes for other numbers of examples, by cost_family(), and by cost_family() and kernel.
@@ -40,7 +43,7 @@ struct CostTable {
   std::unordered_map<std::string, std::vector<Sized>> families = {};  // by rising work
 };
 
-// With nothing measured.
+// With nothing measured, on no machine in particular.
 inline const CostTable kFixedCosts{};
 
 // Nodes with the same key take the same time on one machine and backend: op, constants that shape the work, operand types. The
@@ -52,8 +55,9 @@ std::string cost_family(const Section& section, const Node& node);
 // All but the seconds.
 NodeCost describe_cost(const Section& section, const Node& node);
 
-// A table of measured nodes. Its rates, for nodes unlike any of them, are those that the measured ones reached together.
-CostTable make_cost_table(std::span<const NodeCost> nodes);
+// A table of measured nodes, or the fixed one where there are none. Its rates, for nodes unlike any of them, are those that the
+// measured ones reached together, with the given speeds between them and numbers of another width.
+CostTable make_cost_table(std::span<const NodeCost> nodes, const ProductSpeeds& speeds = {});
 
 // As measured with the node's kernel (any, while none is chosen); else between the nearest sizes of its family, in proportion to
 // the work beyond them; else from the rates.

@@ -67,9 +67,9 @@ void measure_if_possible(Plan plan, const Backend& backend, Costs& costs, const 
 }  // namespace
 
 Costs find_costs(const std::optional<std::string>& choice, const Backend& backend) {
-  if (choice == kNone) return {};
+  if (choice == kNone) return {.speeds = backend.product_speeds};
   const train::CostKey key = train::cost_key_of(backend);
-  Costs costs{.file = choice ? std::filesystem::path(*choice) : train::default_cost_file(key)};
+  Costs costs{.file = choice ? std::filesystem::path(*choice) : train::default_cost_file(key), .speeds = backend.product_speeds};
   if (!choice && !std::filesystem::exists(costs.file)) return costs;
   try {
     costs.nodes = train::read_cost_file(costs.file, key);
@@ -82,7 +82,7 @@ Costs find_costs(const std::optional<std::string>& choice, const Backend& backen
 
 Costs find_costs_to_measure(const std::optional<std::string>& choice, const Backend& backend) {
   if (choice == kNone) throw UserError("--costs none leaves nowhere to keep what is measured; leave it out or name a file");
-  if (choice && !std::filesystem::exists(*choice)) return {.file = *choice};
+  if (choice && !std::filesystem::exists(*choice)) return {.file = *choice, .speeds = backend.product_speeds};
   Costs costs = find_costs(choice, backend);
   if (!costs.note.empty()) {
     const std::filesystem::path aside = costs.file.string() + ".old";

@@ -17,9 +17,10 @@ namespace snug {
 struct Costs {
   std::filesystem::path file;   // where they are kept; empty: nowhere, only the fixed table is wanted
   std::vector<NodeCost> nodes;  // empty: the fixed table
+  ProductSpeeds speeds;         // the backend's
   std::string note;             // one sentence for the user about a file that was not taken; empty: all is well
 
-  CostTable table() const { return nodes.empty() ? CostTable{} : make_cost_table(nodes); }
+  CostTable table() const { return make_cost_table(nodes, speeds); }
 };
 
 // `choice` is a file, "none" for the fixed table, or nothing for this machine's own file, which need not be there. A file that

@@ -90,6 +90,14 @@ class KernelAnswers {
   std::unordered_map<std::string, Entry> entries_;
 };
 
+// How fast products of 16-bit numbers are beside products of floats.
+struct ProductSpeeds {
+  double bf16 = 1;
+  double f16 = 1;
+
+  double of(DType dtype) const { return dtype == DType::bf16 ? bf16 : dtype == DType::f16 ? f16 : 1; }
+};
+
 // A backend: its kernels in order of preference, the reference last.
 struct Backend {
   std::string_view name;
@@ -99,6 +107,8 @@ struct Backend {
   std::optional<Bytes> workspace_limit = {};  // kernels that need more are refused
   // What times measured with it depend on: the processor and the libraries, with their versions. Empty: never measured.
   std::string machine = {};
+  // What times are predicted by where nothing was measured.
+  ProductSpeeds product_speeds = {};
 
   // Only for one search; `choose` looks there before it asks.
   std::shared_ptr<KernelAnswers> answers = nullptr;

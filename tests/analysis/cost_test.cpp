@@ -1,5 +1,7 @@
 #include "analysis/cost.h"
 
+#include <map>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -113,6 +115,44 @@ TEST(Cost, NodesUnlikeAnyGetTheRatesOfThoseMeasured) {
   const CostTable costs = make_cost_table(std::vector{other});
   EXPECT_DOUBLE_EQ(costs.bytes_per_second, 100);
   EXPECT_DOUBLE_EQ(seconds_of(costs, program), costs.seconds_per_node + node.bytes / 100);
+}
+
+// A product large enough to be bound by its arithmetic, and a sum that is bound by its bytes.
+Program product_and_sum(const std::string& dtype) {
+  return parse_program(fmt::format("program test batch 512 microbatch 512\n"
+                                   "state x : {0}[512x512] input\n"
+                                   "state w : {0}[512x512] parameter\n"
+                                   "section micro\n"
+                                   "%a = linear(x@0, w@0) : {0}[512x512] activation ; forward a\n"
+                                   "%b = add(%a, %a) : {0}[512x512] activation ; forward b\n",
+                                   dtype),
+                       ops::find);
+}
+
+double seconds_of_node(const CostTable& costs, const Program& program, std::size_t node) {
+  return node_seconds(costs, program.sections[0], program.sections[0].nodes[node]);
+}
+
+TEST(Cost, ProductsOfSixteenBitsHaveTheirOwnSpeedAndSumsHalfTheBytes) {
+  const Program single = product_and_sum("f32"), bfloat = product_and_sum("bf16"), half = product_and_sum("f16");
+  const CostTable costs{.seconds_per_node = 0, .speeds = {.bf16 = 1.5, .f16 = 0.5}};
+  EXPECT_DOUBLE_EQ(seconds_of_node(costs, bfloat, 0), seconds_of_node(costs, single, 0) / 1.5);
+  EXPECT_DOUBLE_EQ(seconds_of_node(costs, half, 0), seconds_of_node(costs, single, 0) / 0.5);
+  EXPECT_DOUBLE_EQ(seconds_of_node(costs, bfloat, 1), seconds_of_node(costs, single, 1) / 2);
+  EXPECT_DOUBLE_EQ(seconds_of_node(costs, half, 1), seconds_of_node(costs, single, 1) / 2);
+}
+
+TEST(Cost, RatesOfOnePrecisionCarryOverToAnother) {
+  const ProductSpeeds speeds{.bf16 = 1.5, .f16 = 0.5};
+  const std::map<std::string, double> speed_of{{"f32", 1}, {"bf16", 1.5}, {"f16", 0.5}};
+  for (const auto& [from, from_speed] : speed_of) {
+    NodeCost product = measured(product_and_sum(from), 3.0);
+    product.key += " of another shape", product.family += " of another shape";
+    CostTable costs = make_cost_table(std::vector{product}, speeds);
+    costs.seconds_per_node = 0;
+    for (const auto& [to, to_speed] : speed_of)
+      EXPECT_DOUBLE_EQ(seconds_of_node(costs, product_and_sum(to), 0), 3.0 * from_speed / to_speed) << from << " to " << to;
+  }
 }
 
 }  // namespace

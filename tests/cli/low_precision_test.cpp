@@ -94,5 +94,27 @@ TEST(LowPrecision, IsChosenForABudgetWhereItIsAllowed) {
   EXPECT_EQ(nlohmann::json::parse(trained.out).at("precision"), "bf16");
 }
 
+// Seconds of a step by the fixed table, when oneDNN may use no more than these instructions.
+double predicted_seconds(const std::string& precision, const char* instructions) {
+  const Ended ended =
+      run_snug({"plan", "wrn-28-2", "--batch", "10", "--threads", "1", "--costs", "none", "--precision", precision, "--json"},
+               [&] { setenv("ONEDNN_MAX_CPU_ISA", instructions, 1); });
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  return nlohmann::json::parse(ended.out).at("predicted_step_seconds").get<double>();
+}
+
+TEST(LowPrecision, TheFixedTableFollowsWhatTheProcessorMultiplies) {
+  const double single = predicted_seconds("fp32", "ALL");
+#if defined(__x86_64__)
+  const bool has_pairs = __builtin_cpu_supports("avx512bf16") != 0;
+  if (__builtin_cpu_supports("avx512bw") != 0) {
+    EXPECT_GT(predicted_seconds("bf16", "AVX512_CORE"), 2 * single) << "made from several instructions";
+    EXPECT_EQ(predicted_seconds("bf16", "ALL") < 0.6 * single, has_pairs) << "pairs in one instruction";
+  }
+  EXPECT_NEAR(predicted_seconds("bf16", "AVX2"), single, 0.1 * single) << "through floats";
+#endif
+  EXPECT_NEAR(predicted_seconds("fp16", "ALL"), single, 0.1 * single) << "through floats";
+}
+
 }  // namespace
 }  // namespace snug::cli

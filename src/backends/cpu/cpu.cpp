@@ -94,6 +94,7 @@ Backend cpu_backend(int threads) {
                   .threads = threads,
                   .device = host_device(threads),
                   .machine = cpu::machine(),
+                  .product_speeds = cpu::product_speeds(),
                   .preferred_weight_layout = cpu::preferred_conv2d_weight_layout,
                   .relayout = cpu::relayout};
   for (const KernelDef* kernel : cpu::promoted_kernels()) backend.kernels.push_back(kernel);
