@@ -5,6 +5,7 @@
 //   kernel_bench wrn-28-2 --batch 100 --microbatch 10 --threads 2
 //   kernel_bench --microbatch 10 --workspace-limit 200KB --steps-only     the whole step alone, as planned with other kernels
 //   kernel_bench --plan FILE                       a plan that `snug plan --save FILE` has made, for whatever budget
+//   kernel_bench --precision bf16 --without pairs_conv2d_grad_weight      the next choice in a kernel's place
 //
 // Google Benchmark runs the kernels, so its flags work too: --benchmark_filter=conv, --benchmark_min_time=1,
 // --benchmark_out=kernels.json. A kernel's time is the median of its runs (--least: the least).
@@ -43,8 +44,9 @@ struct Options {
   bool least = false;           // a kernel's time is its least
   std::string plan;             // a file; empty: made here
   std::string precision = "fp32";
-  std::string workspace_limit;      // of a kernel; empty: none
-  std::vector<std::string> passes;  // that run only on request
+  std::string workspace_limit;       // of a kernel; empty: none
+  std::vector<std::string> passes;   // that run only on request
+  std::vector<std::string> without;  // kernels to leave out
 };
 
 // Says nothing while benchmarks run: the table comes at the end.
@@ -142,7 +144,11 @@ Plan plan_of(const Options& options, const Backend& backend) {
 
 void run(const Options& options) {
   const int threads = thread_count(options.threads);
-  const Backend backend = backends::cpu_backend(threads);
+  Backend backend = backends::cpu_backend(threads);
+  for (const std::string& kernel : options.without) {
+    if (std::erase_if(backend.kernels, [&](const KernelDef* known) { return known->name == kernel; }) == 0)
+      throw_user_error("there is no kernel '{}' to leave out", kernel);
+  }
   omp_set_num_threads(threads);  // for libraries' loops, as the runtime does
   Plan plan = plan_of(options, backend);
   const MachineBound machine = options.steps_only ? MachineBound{} : measure_machine(threads);
@@ -222,6 +228,7 @@ int main(int argc, char** argv) {
   app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--workspace-limit", options.workspace_limit, "most scratch of one kernel, such as 256KB");
   app.add_option("--enable-pass", options.passes, "a pass that runs only on request");
+  app.add_option("--without", options.without, "a kernel to leave out, for the next choice in its place");
   app.add_option("--plan", options.plan, "a file of 'snug plan --save', instead of a model")
       ->excludes("model")
       ->excludes("--batch")
@@ -229,7 +236,8 @@ int main(int argc, char** argv) {
       ->excludes("--image-size")
       ->excludes("--workspace-limit")
       ->excludes("--enable-pass")
-      ->excludes("--precision");
+      ->excludes("--precision")
+      ->excludes("--without");
   CLI11_PARSE(app, argc, argv);
   try {
     snug::bench::run(options);

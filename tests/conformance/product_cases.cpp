@@ -84,6 +84,12 @@ std::vector<OpCase> product_cases() {
                           .stride = {1, 2},
                           .padding = {2, 0},
                           .dilation = {2, 1}});
+  add_convolution(cases, {.name = "dilated_wide",
+                          .input = {2, 48, 11, 9},
+                          .weight = {24, 48, 3, 3},
+                          .stride = {1, 2},
+                          .padding = {2, 1},
+                          .dilation = {2, 1}});
   add_convolution(cases, {.name = "dilated_stride2",
                           .input = {2, 8, 9, 9},
                           .weight = {8, 8, 3, 3},

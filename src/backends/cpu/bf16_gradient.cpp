@@ -1,7 +1,10 @@
 #include "backends/cpu/bf16_gradient.h"
 
 #if defined(__AVX512BF16__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12's header: registers that every lane of is written
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
 namespace snug::backends::cpu {
@@ -15,17 +18,26 @@ namespace {
 // What lies beside an image.
 alignas(64) constexpr std::uint16_t kNothing[2 * kGradientLanes] = {};
 
-// The columns of one row's pairs: [begin, end) have both pixels of the input inside.
 struct Inside {
   std::int64_t begin, end;
 };
 
+// The columns of one row's pairs that have both pixels of the input inside.
 Inside inside_pairs(const GradientImages& of) {
   const std::int64_t whole = of.out_width / 2;
   std::int64_t begin = 0;
   while (begin < whole && 2 * begin * of.stride_width + of.left < 0) ++begin;
   std::int64_t end = whole;
   while (end > begin && (2 * end - 1) * of.stride_width + of.left >= of.in_width) --end;
+  return {begin, end};
+}
+
+// Output rows whose row of the input is inside.
+Inside inside_rows(const GradientImages& of) {
+  std::int64_t begin = 0;
+  while (begin < of.out_height && begin * of.stride_height + of.top < 0) ++begin;
+  std::int64_t end = of.out_height;
+  while (end > begin && (end - 1) * of.stride_height + of.top >= of.in_height) --end;
   return {begin, end};
 }
 
@@ -79,14 +91,28 @@ void add_products(const GradientImages& of, const std::uint32_t* pairs, const st
                   std::int64_t sums_pitch) {
   const std::int64_t pairs_a_row = (of.out_width + 1) / 2;
   const Inside inside = inside_pairs(of);
+  const Inside rows = inside_rows(of);
   const std::int64_t step = of.stride_width * of.in_channels;
   Sums<kVectors> total(sums, sums_pitch);
+  const auto add_inside = [&](const std::uint16_t* pixel, const std::uint32_t* pair, std::int64_t count)
+      __attribute__((always_inline)) {
+    for (std::int64_t p = 0; p < count; ++p, pixel += 2 * step) total.add(pixel, pixel + step, pair + p * kGradientRows);
+  };
   for (std::int64_t n = 0; n < of.images; ++n) {
-    for (std::int64_t h = 0; h < of.out_height; ++h) {
-      const std::int64_t in_row = h * of.stride_height + of.top;
-      if (in_row < 0 || in_row >= of.in_height) continue;
-      const std::uint16_t* row = x + (n * of.in_height + in_row) * of.in_width * of.in_channels;
-      const std::uint32_t* pair = pairs + (n * of.out_height + h) * pairs_a_row * kGradientRows;
+    const std::uint16_t* image = x + n * of.in_height * of.in_width * of.in_channels;
+    const std::uint32_t* image_pairs = pairs + n * of.out_height * pairs_a_row * kGradientRows;
+    const auto pixel_at = [&](std::int64_t h, std::int64_t column) {
+      return image + ((h * of.stride_height + of.top) * of.in_width + column) * of.in_channels;
+    };
+    // Rows that follow each other in both are one long row.
+    if (of.left == 0 && of.stride_width == 1 && of.stride_height == 1 && of.in_width == of.out_width && of.out_width % 2 == 0) {
+      add_inside(pixel_at(rows.begin, 0), image_pairs + rows.begin * pairs_a_row * kGradientRows,
+                 (rows.end - rows.begin) * pairs_a_row);
+      continue;
+    }
+    for (std::int64_t h = rows.begin; h < rows.end; ++h) {
+      const std::uint16_t* row = pixel_at(h, 0);
+      const std::uint32_t* pair = image_pairs + h * pairs_a_row * kGradientRows;
       const auto at_edge = [&](std::int64_t p) __attribute__((always_inline)) {
         const std::int64_t column = 2 * p * of.stride_width + of.left;
         const std::int64_t next = column + of.stride_width;
@@ -96,13 +122,43 @@ void add_products(const GradientImages& of, const std::uint32_t* pairs, const st
                   pair + p * kGradientRows);
       };
       for (std::int64_t p = 0; p < inside.begin; ++p) at_edge(p);
-      const std::uint16_t* pixel = row + (2 * inside.begin * of.stride_width + of.left) * of.in_channels;
-      for (std::int64_t p = inside.begin; p < inside.end; ++p, pixel += 2 * step)
-        total.add(pixel, pixel + step, pair + p * kGradientRows);
+      add_inside(row + (2 * inside.begin * of.stride_width + of.left) * of.in_channels, pair + inside.begin * kGradientRows,
+                 inside.end - inside.begin);
       for (std::int64_t p = inside.end; p < pairs_a_row; ++p) at_edge(p);
     }
   }
   total.store(sums, sums_pitch);
+}
+
+// To nearest, ties to even, as bfloat_from_float() rounds; the processor's own conversion would lose the smallest numbers.
+__m256i rounded(__m512 values) {
+  const __m512i bits = _mm512_castps_si512(values);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i nearest = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+  const __mmask16 is_nan = _mm512_cmp_ps_mask(values, values, _CMP_UNORD_Q);
+  const __m512i kept = _mm512_mask_or_epi32(nearest, is_nan, bits, _mm512_set1_epi32(0x400000));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
+}
+
+__m512 widened(__m256i values) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(values), 16)); }
+
+// Rows of eight words become columns.
+void transpose(__m256i (&rows)[8]) {
+  __m256i pairs[8], fours[8];
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = _mm256_unpacklo_epi32(rows[i], rows[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    for (int half = 0; half < 2; ++half) {
+      fours[i + 2 * half] = _mm256_unpacklo_epi64(pairs[i + half], pairs[i + half + 2]);
+      fours[i + 2 * half + 1] = _mm256_unpackhi_epi64(pairs[i + half], pairs[i + half + 2]);
+    }
+  }
+  for (int i = 0; i < 4; ++i) {
+    rows[i] = _mm256_permute2x128_si256(fours[i], fours[i + 4], 0x20);
+    rows[i + 4] = _mm256_permute2x128_si256(fours[i], fours[i + 4], 0x31);
+  }
 }
 
 }  // namespace
@@ -130,11 +186,27 @@ void add_pair_products(const GradientImages& of, const std::uint32_t* pairs, con
   }
 }
 
+void place_paired_sums(const float* sums, std::int64_t sums_pitch, const std::uint16_t* before, std::uint16_t* to) {
+  static_assert(kGradientRows == 8 && kGradientLanes == 16);
+  __m256i pairs[kGradientRows];
+  for (std::int64_t row = 0; row < kGradientRows; ++row) pairs[row] = rounded(_mm512_loadu_ps(sums + row * sums_pitch));
+  transpose(pairs);
+  for (std::int64_t pair = 0; pair < kGradientLanes / 2; ++pair) {
+    __m256i result = pairs[pair];
+    if (before != nullptr) {
+      const __m256i sum = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(before + pair * kPairPitch));
+      result = rounded(_mm512_add_ps(widened(sum), widened(result)));
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + pair * kPairPitch), result);
+  }
+}
+
 #else  // another family of processors, where the kernel refuses and is never bound
 
 bool is_compiled_for_bf16_pairs() { return false; }
 void pair_pixels(const std::uint16_t*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::uint32_t*) {}
 void add_pair_products(const GradientImages&, const std::uint32_t*, const std::uint16_t*, int, float*, std::int64_t) {}
+void place_paired_sums(const float*, std::int64_t, const std::uint16_t*, std::uint16_t*) {}
 
 #endif
 

@@ -32,4 +32,10 @@ void pair_pixels(const std::uint16_t* dy, std::int64_t images, std::int64_t out_
 void add_pair_products(const GradientImages& of, const std::uint32_t* pairs, const std::uint16_t* x, int vectors, float* sums,
                        std::int64_t sums_pitch);
 
+// Rounds kGradientRows rows of kGradientLanes sums each to bf16 and adds them to `before` (null: to nothing) at `to`, in the
+// order in which half a block of a paired weight lies (oneDNN's 8b16a2b): pair of columns after pair, `kPairPitch` apart, the
+// rows' pairs side by side. `before` may be `to`.
+inline constexpr std::int64_t kPairPitch = 32;
+void place_paired_sums(const float* sums, std::int64_t sums_pitch, const std::uint16_t* before, std::uint16_t* to);
+
 }  // namespace snug::backends::cpu

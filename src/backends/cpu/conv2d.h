@@ -29,6 +29,9 @@ extern const KernelDef half_conv2d_grad_weight;
 extern const KernelDef half_conv2d_grad_weight_small;
 extern const KernelDef half_conv2d_grad_weight_least;
 
+// The weight gradient in bf16 where the processor multiplies pairs, each row by one thread. conv2d_pairs.cpp
+extern const KernelDef pairs_conv2d_grad_weight;
+
 // The weight gradient on one thread, whose transposed images need half the workspace of two. conv2d.cpp
 extern const KernelDef onednn_conv2d_grad_weight_one_thread;
 

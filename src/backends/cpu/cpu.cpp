@@ -17,6 +17,7 @@ Backend cpu_backend(int threads) {
                               &cpu::onednn_conv2d_grad_input,
                               &cpu::onednn_conv2d_grad_input_quarters,
                               &cpu::onednn_conv2d_grad_input_blocks,
+                              &cpu::pairs_conv2d_grad_weight,
                               &cpu::onednn_conv2d_grad_weight,
                               &cpu::onednn_conv2d_grad_weight_quarters,
                               &cpu::onednn_conv2d_grad_weight_blocks,

@@ -175,6 +175,14 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& expe
         << kernel << ", element " << i;
 }
 
+bool has_pairs() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16") != 0;
+#else
+  return false;
+#endif
+}
+
 class CpuConvolutionVariants : public testing::TestWithParam<DType> {};
 
 TEST_P(CpuConvolutionVariants, AllGiveTheConvolution) {
@@ -230,6 +238,7 @@ TEST_P(CpuConvolutionVariants, AllGiveTheGradients) {
                                         "half_conv2d_grad_input_least", "half_conv2d_grad_weight_least"};
   for (const char* kernel : GetParam() == DType::f16 ? halves : native)
     EXPECT_TRUE(ran.contains(kernel)) << kernel << " never ran";
+  EXPECT_EQ(ran.contains("pairs_conv2d_grad_weight"), GetParam() == DType::bf16 && has_pairs());
 }
 
 TEST_P(CpuConvolutionVariants, ASumIsAddedToAfterRounding) {
@@ -271,6 +280,44 @@ TEST_P(CpuConvolutionVariants, ClassesOfNumericsDoNotPromiseTooMuch) {
       }
     }
   }
+}
+
+const KernelDef& paired_gradient() { return *cpu_backend(1).find("pairs_conv2d_grad_weight"); }
+
+TEST(CpuPairedWeightGradient, GivesTheSameBitsOnAnyNumberOfThreads) {
+  if (!has_pairs()) GTEST_SKIP() << "the processor has no AVX512_BF16";
+  for (const Shapes& shapes : all_shapes()) {
+    const Tensor sum = Products(shapes, 1, DType::bf16).sum();
+    const auto alone = Products(shapes, 1, DType::bf16).grad_weight(paired_gradient(), &sum);
+    ASSERT_TRUE(alone);
+    int others = 0;
+    for (const int threads : {2, 3, 5, 8, 12}) {
+      const auto outcome = Products(shapes, threads, DType::bf16).grad_weight(paired_gradient(), &sum);
+      if (!outcome) continue;  // too little work for so many
+      ++others;
+      EXPECT_EQ(outcome->values, alone->values) << threads << " threads";
+    }
+    EXPECT_GE(others, 2);
+  }
+}
+
+// A thread pairs a few rows of a large image at a time, and its workspace is that of its rows of the gradient, whatever the
+// images.
+TEST(CpuPairedWeightGradient, WorkspaceDoesNotGrowWithTheImages) {
+  if (!has_pairs()) GTEST_SKIP() << "the processor has no AVX512_BF16";
+  Products small({.input = {2, 16, 32, 32}, .weight = {16, 16, 3, 3}}, 2, DType::bf16);
+  Products large({.input = {2, 16, 75, 64}, .weight = {16, 16, 3, 3}}, 2, DType::bf16);
+  const auto outcome = large.grad_weight(paired_gradient());
+  ASSERT_TRUE(outcome);
+  expect_near(outcome->values, large.expected_grad_weight(), DType::bf16, "stripes of 8 rows, the last of 3");
+  EXPECT_EQ(outcome->workspace, small.grad_weight(paired_gradient())->workspace);
+}
+
+TEST(CpuPairedWeightGradient, LeavesWhatWouldNotKeepThreadsBusyToOneDnn) {
+  if (!has_pairs()) GTEST_SKIP() << "the processor has no AVX512_BF16";
+  const Shapes shapes{.input = {2, 16, 8, 8}, .weight = {16, 16, 3, 3}};  // two tiles of rows, 18 items at most
+  EXPECT_TRUE(Products(shapes, 18, DType::bf16).grad_weight(paired_gradient()));
+  EXPECT_FALSE(Products(shapes, 32, DType::bf16).grad_weight(paired_gradient()));
 }
 
 // 128 x 128 weights are the largest of WRN-28-2, and with them its workspace.
