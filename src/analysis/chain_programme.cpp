@@ -175,28 +175,58 @@ ChainProgramme::Leave ChainProgramme::leave(std::size_t first, std::size_t end, 
           .seconds = is_first_run ? 0 : pass_seconds_before_[end] - pass_seconds_before_[first]};
 }
 
-namespace {
+double ChainProgramme::Row::at(std::int64_t slots) const {
+  if (values.empty() || slots < begin) return kNever;
+  return values[std::min(static_cast<std::size_t>(slots - begin), values.size() - 1)];
+}
+
+ChainProgramme::Row ChainProgramme::make_row(const std::vector<double>& seconds) {
+  const auto first = std::find_if(seconds.begin(), seconds.end(), [](double value) { return value != kNever; });
+  if (first == seconds.end()) return {};
+  auto end = seconds.end();
+  while (end - first > 1 && *(end - 1) == *(end - 2)) --end;
+  return {.begin = first - seconds.begin(), .values = std::vector<double>(first, end)};
+}
 
 // For every room from `least` on: the better of what is there and `seconds` + rest[room - taken] + again[room].
-void improve(std::vector<double>& best, std::int64_t least, std::int64_t taken, double seconds, const std::vector<double>& rest,
-             const std::vector<double>* again) {
+void ChainProgramme::improve(std::vector<double>& best, std::int64_t least, std::int64_t taken, double seconds, const Row& rest,
+                             const Row* again) {
+  if (rest.values.empty() || (again != nullptr && again->values.empty())) return;
   const auto size = static_cast<std::int64_t>(best.size());
-  const std::int64_t begin = std::max(least, taken);
-  if (begin >= size) return;
-  double* const out = best.data() + begin;
-  const double* const behind = rest.data() + (begin - taken);
-  if (again == nullptr) {
-    for (std::int64_t i = 0; i < size - begin; ++i) out[i] = std::min(out[i], seconds + behind[i]);
-  } else {
-    const double* const more = again->data() + begin;
-    for (std::int64_t i = 0; i < size - begin; ++i) out[i] = std::min(out[i], seconds + behind[i] + more[i]);
+  const std::int64_t rest_begin = taken + rest.begin;
+  std::int64_t room = std::max({least, rest_begin, again == nullptr ? 0 : again->begin});
+  // From these on the rows are flat.
+  const std::int64_t rest_last = rest_begin + static_cast<std::int64_t>(rest.values.size()) - 1;
+  const std::int64_t again_last = again == nullptr ? 0 : again->begin + static_cast<std::int64_t>(again->values.size()) - 1;
+  while (room < size) {
+    const bool rest_is_flat = room >= rest_last;
+    const bool again_is_flat = again == nullptr || room >= again_last;
+    std::int64_t end = size;
+    if (!rest_is_flat) end = std::min(end, rest_last);
+    if (!again_is_flat) end = std::min(end, again_last);
+    double* const out = best.data() + room;
+    const double behind_flat = seconds + rest.at(room - taken);
+    const double more_flat = again == nullptr ? 0 : again->at(room);
+    const double* const behind = rest_is_flat ? nullptr : rest.values.data() + (room - rest_begin);
+    const double* const more = again_is_flat ? nullptr : again->values.data() + (room - again->begin);
+    const std::int64_t count = end - room;
+    // The sum is made in the same order everywhere: read_out() makes it again, to the bit.
+    if (rest_is_flat && again_is_flat) {
+      const double sum = behind_flat + more_flat;
+      for (std::int64_t i = 0; i < count; ++i) out[i] = std::min(out[i], sum);
+    } else if (rest_is_flat) {
+      for (std::int64_t i = 0; i < count; ++i) out[i] = std::min(out[i], behind_flat + more[i]);
+    } else if (again_is_flat) {
+      for (std::int64_t i = 0; i < count; ++i) out[i] = std::min(out[i], seconds + behind[i] + more_flat);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) out[i] = std::min(out[i], seconds + behind[i] + more[i]);
+    }
+    room = end;
   }
 }
 
-}  // namespace
-
 void ChainProgramme::solve(std::size_t first, std::size_t last) {
-  Row best(static_cast<std::size_t>(slots_) + 1, kNever);
+  std::vector<double> best(static_cast<std::size_t>(slots_) + 1, kNever);
   const std::int64_t gradient = links_[last].gradient_bytes;
   const std::size_t step = step_within(first, last);
   for (std::size_t mode = 0; mode < links_[first].modes.size(); ++mode) {
@@ -215,11 +245,11 @@ void ChainProgramme::solve(std::size_t first, std::size_t last) {
     const Leave found = leave(first, next, false, gradient);
     improve(best, found.least, found.carried, found.seconds, rows_[number(next, last)], &rows_[number(first, next - 1)]);
   }
-  rows_[number(first, last)] = std::move(best);
+  rows_[number(first, last)] = make_row(best);
 }
 
 void ChainProgramme::solve_first_run(std::size_t first) {
-  Row best(static_cast<std::size_t>(slots_) + 1, kNever);
+  std::vector<double> best(static_cast<std::size_t>(slots_) + 1, kNever);
   const std::size_t last = links_.size() - 1;
   for (std::size_t mode = 0; mode < links_[first].modes.size(); ++mode) {
     if (first == last) {
@@ -238,7 +268,7 @@ void ChainProgramme::solve_first_run(std::size_t first) {
     const Leave found = leave(first, next, true, 0);
     improve(best, found.least, found.carried, found.seconds, first_run_[next], &rows_[number(first, next - 1)]);
   }
-  first_run_[first] = std::move(best);
+  first_run_[first] = make_row(best);
 }
 
 std::vector<std::int64_t> ChainProgramme::steps() const {
@@ -246,7 +276,7 @@ std::vector<std::int64_t> ChainProgramme::steps() const {
   if (links_.empty()) return result;
   double before = kNever;
   for (std::int64_t m = 0; m <= slots_; ++m) {
-    const double now = first_run_[0][static_cast<std::size_t>(m)];
+    const double now = first_run_[0].at(m);
     if (now < before) result.push_back(m * unit_);
     before = now;
   }
@@ -256,7 +286,7 @@ std::vector<std::int64_t> ChainProgramme::steps() const {
 double ChainProgramme::seconds(std::int64_t bytes) const {
   if (links_.empty()) return 0;
   if (bytes < 0) return kNever;
-  return first_run_[0][static_cast<std::size_t>(std::min(bytes / unit_, slots_))];
+  return first_run_[0].at(std::min(bytes / unit_, slots_));
 }
 
 std::optional<ChainPlan> ChainProgramme::plan(std::int64_t bytes) const {
@@ -271,9 +301,8 @@ std::optional<ChainPlan> ChainProgramme::plan(std::int64_t bytes) const {
 // The sums are those of the solution, in the same order, so one of them is the solution's to the bit.
 void ChainProgramme::read_out(ChainPlan& plan, std::size_t region, std::size_t first, std::size_t last, std::int64_t room,
                               bool is_first_run) const {
-  const auto at = [](const Row& values, std::int64_t m) { return values[static_cast<std::size_t>(m)]; };
   while (true) {
-    const double wanted = at(row(first, last, is_first_run), room);
+    const double wanted = row(first, last, is_first_run).at(room);
     const std::int64_t gradient = is_first_run ? 0 : links_[last].gradient_bytes;
     const std::size_t step = is_first_run ? 1 : step_within(first, last);
     bool found = false;
@@ -287,7 +316,7 @@ void ChainProgramme::read_out(ChainPlan& plan, std::size_t region, std::size_t f
       }
       const Keep how = keep(first, step, mode, is_first_run, gradient);
       if (room < std::max(how.least, how.kept)) continue;
-      if (how.seconds + at(row(first + step, last, is_first_run), room - how.kept) != wanted) continue;
+      if (how.seconds + row(first + step, last, is_first_run).at(room - how.kept) != wanted) continue;
       for (std::size_t i = first; i < first + step; ++i) {
         plan.region[i] = region;
         plan.mode[i] = std::min(mode, links_[i].modes.size() - 1);
@@ -300,8 +329,8 @@ void ChainProgramme::read_out(ChainPlan& plan, std::size_t region, std::size_t f
       if (number(first, next - 1) == kNoStretch) continue;
       const Leave how = leave(first, next, is_first_run, gradient);
       if (room < how.least) continue;
-      const double behind = how.seconds + at(row(next, last, is_first_run), room - how.carried);
-      if (behind + at(rows_[number(first, next - 1)], room) != wanted) continue;
+      const double behind = how.seconds + row(next, last, is_first_run).at(room - how.carried);
+      if (behind + rows_[number(first, next - 1)].at(room) != wanted) continue;
       plan.parent.push_back(region);
       read_out(plan, plan.parent.size() - 1, first, next - 1, room, false);
       first = next;

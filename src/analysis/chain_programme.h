@@ -70,7 +70,14 @@ class ChainProgramme {
   std::optional<ChainPlan> plan(std::int64_t bytes) const;
 
  private:
-  using Row = std::vector<double>;  // by slots that there are
+  // Seconds by slots that there are. Most rows have few that are neither too few nor more than enough, and only those are held: a
+  // search solves several chains at a time, each with hundreds of rows.
+  struct Row {
+    std::int64_t begin = 0;      // with fewer: never
+    std::vector<double> values;  // from `begin` on; with more than there are here, the last. Empty: never
+
+    double at(std::int64_t slots) const;
+  };
 
   // Links [first, first + count) keep, in one mode: the slots it takes and leaves occupied, and the seconds.
   struct Keep {
@@ -91,6 +98,9 @@ class ChainProgramme {
   Keep keep(std::size_t first, std::size_t count, std::size_t mode, bool is_first_run, std::int64_t gradient) const;
   Keep keep_last(std::size_t link, std::size_t mode, bool is_first_run) const;
   Leave leave(std::size_t first, std::size_t end, bool is_first_run, std::int64_t gradient) const;
+  static Row make_row(const std::vector<double>& seconds);
+  static void improve(std::vector<double>& best, std::int64_t least, std::int64_t taken, double seconds, const Row& rest,
+                      const Row* again);
   void number_stretches();
   void solve(std::size_t first, std::size_t last);
   void solve_first_run(std::size_t first);
