@@ -8,6 +8,7 @@
 
 #include "backends/cpu/simd_philox-inl.h"
 #include "backends/cpu/simd_storage-inl.h"
+#include "backends/cpu/simd_tables.h"
 #include "base/philox.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -88,9 +89,7 @@ void dropout(const DropoutRule& rule, std::uint64_t first, const T* x, T* y, std
 template <typename T>
 constexpr BitLoops<T> kBitLoops{.sign_bits = sign_bits<T>, .relu_grad_bits = relu_grad_bits<T>, .dropout = dropout<T>};
 
-const BitLoops<float>* f32_bits() { return &kBitLoops<float>; }
-const BitLoops<Bfloat16>* bf16_bits() { return &kBitLoops<Bfloat16>; }
-const BitLoops<Half>* f16_bits() { return &kBitLoops<Half>; }
+SNUG_DEFINE_TABLES(BitLoops)
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -98,22 +97,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace snug::backends::cpu::simd {
 
-HWY_EXPORT(f32_bits);
-HWY_EXPORT(bf16_bits);
-HWY_EXPORT(f16_bits);
-
-template <>
-const BitLoops<float>& bit_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f32_bits)();
-}
-template <>
-const BitLoops<Bfloat16>& bit_loops() {
-  return *HWY_DYNAMIC_DISPATCH(bf16_bits)();
-}
-template <>
-const BitLoops<Half>& bit_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f16_bits)();
-}
+SNUG_EXPORT_TABLES(BitLoops, bit_loops)
 
 }  // namespace snug::backends::cpu::simd
 #endif

@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/simd_storage-inl.h"
+#include "backends/cpu/simd_tables.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
@@ -110,9 +111,7 @@ constexpr ElementLoops<T> kElementLoops{.add = add<T>,
                                         .narrow = narrow<T>,
                                         .squares = squares<T>};
 
-const ElementLoops<float>* f32_loops() { return &kElementLoops<float>; }
-const ElementLoops<Bfloat16>* bf16_loops() { return &kElementLoops<Bfloat16>; }
-const ElementLoops<Half>* f16_loops() { return &kElementLoops<Half>; }
+SNUG_DEFINE_TABLES(ElementLoops)
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -120,27 +119,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace snug::backends::cpu::simd {
 
-HWY_EXPORT(f32_loops);
-HWY_EXPORT(bf16_loops);
-HWY_EXPORT(f16_loops);
 HWY_EXPORT(row_pairs_loop);
 
 void place_row_pairs(const float* rows, const Bfloat16* sum, Bfloat16* out, std::int64_t count) {
   HWY_DYNAMIC_DISPATCH(row_pairs_loop)(rows, sum, out, count);
 }
 
-template <>
-const ElementLoops<float>& element_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f32_loops)();
-}
-template <>
-const ElementLoops<Bfloat16>& element_loops() {
-  return *HWY_DYNAMIC_DISPATCH(bf16_loops)();
-}
-template <>
-const ElementLoops<Half>& element_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f16_loops)();
-}
+SNUG_EXPORT_TABLES(ElementLoops, element_loops)
 
 }  // namespace snug::backends::cpu::simd
 #endif

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/simd_philox-inl.h"
 #include "backends/cpu/simd_storage-inl.h"
+#include "backends/cpu/simd_tables.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
@@ -120,9 +121,7 @@ void unpack(std::int64_t bits, const std::uint8_t* codes, const ops::PackRange& 
 template <typename T>
 constexpr PackLoops<T> kPackLoops{.pack = pack<T>, .unpack = unpack<T>};
 
-const PackLoops<float>* f32_pack_loops() { return &kPackLoops<float>; }
-const PackLoops<Bfloat16>* bf16_pack_loops() { return &kPackLoops<Bfloat16>; }
-const PackLoops<Half>* f16_pack_loops() { return &kPackLoops<Half>; }
+SNUG_DEFINE_TABLES(PackLoops)
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -130,22 +129,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace snug::backends::cpu::simd {
 
-HWY_EXPORT(f32_pack_loops);
-HWY_EXPORT(bf16_pack_loops);
-HWY_EXPORT(f16_pack_loops);
-
-template <>
-const PackLoops<float>& pack_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f32_pack_loops)();
-}
-template <>
-const PackLoops<Bfloat16>& pack_loops() {
-  return *HWY_DYNAMIC_DISPATCH(bf16_pack_loops)();
-}
-template <>
-const PackLoops<Half>& pack_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f16_pack_loops)();
-}
+SNUG_EXPORT_TABLES(PackLoops, pack_loops)
 
 }  // namespace snug::backends::cpu::simd
 #endif

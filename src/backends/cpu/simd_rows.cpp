@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/simd_storage-inl.h"
+#include "backends/cpu/simd_tables.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
@@ -147,9 +148,7 @@ constexpr RowLoops<T> kRowLoops{.moments = moments<T>,
                                 .norm_gradient = norm_gradient<T>,
                                 .largest_pixel = largest_pixel<T>};
 
-const RowLoops<float>* f32_rows() { return &kRowLoops<float>; }
-const RowLoops<Bfloat16>* bf16_rows() { return &kRowLoops<Bfloat16>; }
-const RowLoops<Half>* f16_rows() { return &kRowLoops<Half>; }
+SNUG_DEFINE_TABLES(RowLoops)
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -157,22 +156,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace snug::backends::cpu::simd {
 
-HWY_EXPORT(f32_rows);
-HWY_EXPORT(bf16_rows);
-HWY_EXPORT(f16_rows);
-
-template <>
-const RowLoops<float>& row_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f32_rows)();
-}
-template <>
-const RowLoops<Bfloat16>& row_loops() {
-  return *HWY_DYNAMIC_DISPATCH(bf16_rows)();
-}
-template <>
-const RowLoops<Half>& row_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f16_rows)();
-}
+SNUG_EXPORT_TABLES(RowLoops, row_loops)
 
 }  // namespace snug::backends::cpu::simd
 #endif

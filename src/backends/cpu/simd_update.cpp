@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/simd_rounding-inl.h"
+#include "backends/cpu/simd_tables.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
@@ -113,9 +114,7 @@ void combine(const Combination<T>& arrays, float a, float b, const Rounding& rou
 template <typename T>
 constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>, .sgd_quantised = sgd_quantised<T>, .combine = combine<T>};
 
-const UpdateLoops<float>* f32_update_loops() { return &kUpdateLoops<float>; }
-const UpdateLoops<Bfloat16>* bf16_update_loops() { return &kUpdateLoops<Bfloat16>; }
-const UpdateLoops<Half>* f16_update_loops() { return &kUpdateLoops<Half>; }
+SNUG_DEFINE_TABLES(UpdateLoops)
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -123,22 +122,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace snug::backends::cpu::simd {
 
-HWY_EXPORT(f32_update_loops);
-HWY_EXPORT(bf16_update_loops);
-HWY_EXPORT(f16_update_loops);
-
-template <>
-const UpdateLoops<float>& update_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f32_update_loops)();
-}
-template <>
-const UpdateLoops<Bfloat16>& update_loops() {
-  return *HWY_DYNAMIC_DISPATCH(bf16_update_loops)();
-}
-template <>
-const UpdateLoops<Half>& update_loops() {
-  return *HWY_DYNAMIC_DISPATCH(f16_update_loops)();
-}
+SNUG_EXPORT_TABLES(UpdateLoops, update_loops)
 
 }  // namespace snug::backends::cpu::simd
 #endif
