@@ -5,6 +5,7 @@
 
 #include "api/costs.h"
 #include "api/prepare.h"
+#include "api/trained_data.h"
 #include "base/error.h"
 #include "ops/ops.h"
 #include "report/layers.h"
@@ -25,23 +26,6 @@ bool has_node(const Plan& plan, const Predicate& predicate) {
 bool recomputes(const Plan& plan) {
   return has_node(
       plan, [](const Node& node) { return node.phase == Phase::recompute && node.op != &ops::unpack && !node.op->is_view; });
-}
-
-// As much of the data as the model's shape depends on: the run may have come here without it.
-data::Description description_of(const train::Recipe& recipe, const Plan& plan) {
-  data::Description data{.name = recipe.data};
-  for (const State& state : plan.program.states) {
-    if (state.name != "images") continue;
-    data.channels = state.type.shape[1];
-    data.height = state.type.shape[2];
-    data.width = state.type.shape[3];
-  }
-  const Section* micro = plan.program.find_section(SectionKind::micro);
-  SNUG_CHECK(micro != nullptr, "a plan without a step was trained");
-  for (const Node& node : micro->nodes) {
-    if (node.op == &ops::softmax_cross_entropy) data.classes = micro->value(node.inputs[0]).type.shape[1];
-  }
-  return data;
 }
 
 }  // namespace

@@ -152,6 +152,11 @@ ModelForm form_of(const train::Recipe& recipe) {
           .momentum_bits = recipe.optimizer.momentum_bits};
 }
 
+void sign(Plan& plan, const train::Recipe& recipe, const Backend& backend) {
+  plan.form = form_of(recipe);
+  plan.made_for = backend.made_for();
+}
+
 Plan open_plan(const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
                const Backend& backend) {
   return adopt_plan(train::read_plan_file(path), path, recipe, data, backend);

@@ -40,6 +40,9 @@ Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const
 // Which form of its model a recipe asks for.
 ModelForm form_of(const train::Recipe& recipe);
 
+// Has a plan say of which form of the model it is, and for which machine's kernels.
+void sign(Plan& plan, const train::Recipe& recipe, const Backend& backend);
+
 // A plan that was saved in this file, for this recipe. UserError when it is one of another model, batch or backend, DoesNotFit
 // when it is larger than the budget.
 Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,

@@ -116,6 +116,7 @@ void execute(std::vector<std::string> arguments) {
   for (const Command& command : kCommands) {
     if (command.name != flags.command) continue;
     try {
+      refuse_run_files(flags);
       command.run(flags);
     } catch (const DoesNotFit& refusal) {
       if (flags.json) write_out(refusal_json(refusal).dump() + "\n");

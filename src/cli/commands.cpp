@@ -62,7 +62,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
   const train::Recipe chosen = with_choices(recipe, found.point);
-  found.plan.form = form_of(chosen);
+  sign(found.plan, chosen, backend);
   report::Settings settings{.precision = chosen.precision,
                             .nonzero = chosen.sparse.nonzero.value_or(1),
                             .checkpoint = to_string(found.point.checkpoint),

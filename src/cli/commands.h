@@ -13,6 +13,9 @@ struct Examples {
 // UserError when the model or --batch is missing, or --microbatch is more than --batch.
 Examples examples_of(const Flags& flags);
 
+// UserError when a file that the user wants written is one that a run keeps in its folder.
+void refuse_run_files(const Flags& flags);
+
 // Each writes to standard output. UserError about flags that are missing or do not go together.
 void run_plan(const Flags& flags);
 void run_profile(const Flags& flags);

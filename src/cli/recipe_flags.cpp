@@ -130,7 +130,6 @@ FitRequest request_of(const Flags& flags, const train::Recipe& recipe, const dat
 void refuse_flags_on_resume(const Flags& flags) {
   const std::pair<std::string_view, const std::optional<std::string>*> fixed[] = {
       {"a model", &flags.model},
-      {"--data", &flags.data},
       {"--batch", &flags.batch},
       {"--microbatch", &flags.microbatch},
       {"--min-microbatch", &flags.min_microbatch},
@@ -182,6 +181,7 @@ void refuse_other_run(const train::Recipe& made_with, const train::Recipe& now) 
   expected.eval_every = now.eval_every;
   expected.snapshot_every = now.snapshot_every;
   expected.keep = now.keep;
+  expected.data = now.data;  // it may have moved; what is in it is compared by its record
   expected.optimizer.learning_rate = now.optimizer.learning_rate;
   expected.schedule = now.schedule;
   if (expected != now) {

@@ -23,7 +23,7 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of metrics
 // Reads only, and takes no lock: a run that is still training can be looked at.
 nlohmann::ordered_json json_of_run(const std::filesystem::path& folder) {
   const train::Recipe recipe = train::read_recipe(folder / train::kRecipeFile);
-  const Plan plan = train::read_plan_file(folder / train::kPlanFile);
+  const Plan plan = train::read_plan_file_of_run(folder / train::kPlanFile);
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = recipe.precision,
                                                          .nonzero = recipe.sparse.nonzero.value_or(1),
                                                          .checkpoint = checkpoint_of(recipe, plan),

@@ -2,12 +2,15 @@
 #include <filesystem>
 
 #include "api/prepare.h"
+#include "api/trained_data.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/stop_signal.h"
 #include "report/json.h"
 #include "report/text.h"
+#include "train/data_record.h"
+#include "train/run_folder.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
 
@@ -36,31 +39,53 @@ train::SnapshotInfo find_snapshot(const Flags& flags) {
   return train::inspect_snapshot(train::snapshot_path(folder, found.snapshot->progress.best_step));
 }
 
-// A session with the snapshot's weights. It is planned anew: what was saved is in logical order and fits any plan.
-train::Session open_session(const train::SnapshotInfo& snapshot, const train::Recipe& recipe, const data::Description& data) {
+// A session with the snapshot's weights. It is planned again: what was saved is in logical order and fits any plan. The budget
+// was for training, and kernels of another machine may need more.
+train::Session open_session(const train::SnapshotInfo& snapshot, train::Recipe recipe, const data::Description& data) {
+  recipe.budget_bytes.reset();
   const Backend backend = open_backend(recipe);
   train::Session session(fit_recipe(recipe, data, backend).plan, backend, recipe.seed);
   train::load_snapshot(snapshot.path, session);
   return session;
 }
 
+// The data to test with: the run's own, wherever it is now, or another set with the same classes.
+std::unique_ptr<data::Dataset> open_test_data(const Flags& flags, const train::Recipe& recipe, const data::Description& trained) {
+  std::unique_ptr<data::Dataset> dataset = open_data(recipe);
+  const data::Description& now = dataset->description();
+  if (const std::string difference = train::describe_class_difference(trained, now); !difference.empty()) {
+    throw_user_error("the classes of '{}' are not those that the run was trained on: {}; give data with the same classes",
+                     now.name, difference);
+  }
+  if (flags.data) return dataset;
+  const std::string difference = train::describe_difference(trained, now);
+  if (trained.train_examples > 0 && !difference.empty())
+    std::fputs(fmt::format("snug: the run's data has changed since it was trained: {}\n", difference).c_str(), stderr);
+  return dataset;
+}
+
 }  // namespace
+
+void refuse_run_files(const Flags& flags) {
+  for (const std::optional<std::string>* path : {&flags.to, &flags.save, &flags.html, &flags.torch_snapshot}) {
+    if (*path && train::belongs_to_run(**path))
+      throw_user_error("'{}' is a file that a run keeps in its folder and needs to go on; name another file", **path);
+  }
+}
 
 void run_eval(const Flags& flags) {
   const train::SnapshotInfo snapshot = find_snapshot(flags);
   train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
-  const data::Description trained_on = open_data(recipe)->description();
-  recipe.classes = recipe.classes.value_or(trained_on.classes);
+  const data::Description trained = trained_on(snapshot, recipe);
+  recipe.classes = recipe.classes.value_or(trained.classes);
+  recipe.image_size = trained.height;
   if (flags.data) recipe.data = *flags.data;
   if (flags.device) recipe.device = *flags.device;
   if (flags.threads) recipe.threads = parse_count("--threads", *flags.threads, 1, 1024);
   train::check_recipe(recipe);
-  const std::unique_ptr<data::Dataset> dataset = open_data(recipe);
-  // Other images are normalised as those were that the weights were trained on.
-  data::Description shown = dataset->description();
-  shown.mean = trained_on.mean;
-  shown.std = trained_on.std;
-  train::Session session = open_session(snapshot, recipe, shown);
+  const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
+  // Images are normalized as those were that the weights were trained on.
+  train::Session session = open_session(snapshot, recipe, trained);
   const StopSignal stop;
   const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
   if (result.examples < dataset->description().test_examples) throw UserError("evaluation was interrupted; run it again");
@@ -75,15 +100,16 @@ void run_eval(const Flags& flags) {
                                       {"test_accuracy", accuracy}};
     return write_out(json.dump() + "\n");
   }
-  write_out(fmt::format("{} after step {}: {:.2f}% of {} test images of {} are right, loss {:.4f}\n", recipe.model,
+  write_out(fmt::format("{} after step {}: {:.2f}% of {} test images of {} are correct, loss {:.4f}\n", recipe.model,
                         snapshot.counters.step, 100 * accuracy, report::format_count(result.examples), recipe.data, result.loss));
 }
 
 void run_export(const Flags& flags) {
   const train::SnapshotInfo snapshot = find_snapshot(flags);
   if (!flags.to) throw_user_error("'snug export' needs --to, as in 'snug export {} --to weights.safetensors'", *flags.folder);
-  const train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
-  const train::Session session = open_session(snapshot, recipe, open_data(recipe)->description());
+  train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
+  recipe.device = "cpu";  // nothing is computed, and the run may come from a machine with a GPU
+  const train::Session session = open_session(snapshot, recipe, trained_on(snapshot, recipe));
   train::export_weights(*flags.to, session);
   if (flags.json) {
     const nlohmann::ordered_json json{

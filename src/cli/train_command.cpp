@@ -8,6 +8,8 @@
 #include "api/costs.h"
 #include "api/explain_run.h"
 #include "api/prepare.h"
+#include "api/resume_plan.h"
+#include "api/trained_data.h"
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "base/threads.h"
@@ -20,6 +22,7 @@
 #include "report/json.h"
 #include "report/layers.h"
 #include "report/text.h"
+#include "train/data_record.h"
 #include "train/plan_file.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
@@ -93,6 +96,10 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
     refuse_other_form(flags, form_of(recipe), plan);
     recipe = as_planned(std::move(recipe), plan);
     plan = adopt_plan(std::move(plan), *flags.plan, recipe, data, backend);
+    if (!plan.made_for.empty() && plan.made_for != backend.made_for()) {
+      note(fmt::format("snug: the plan in '{}' was made for {}; here it runs on {}, where another may be faster: plan again here",
+                       *flags.plan, plan.made_for, backend.made_for()));
+    }
     return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
   }
   Fit found = fit(request_of(flags, recipe, data, costs), backend);
@@ -107,15 +114,16 @@ Run begin(const Flags& flags) {
   const Backend backend = open_backend(recipe);
   const Costs costs = costs_of(flags, backend);
   Fit found = plan_run(flags, recipe, dataset->description(), backend, costs.table());
-  found.plan.form = form_of(recipe);
+  sign(found.plan, recipe, backend);
+  recipe = with_whole_paths(std::move(recipe));
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
   configure(*session, recipe);
   if (recipe.init) train::import_weights(*recipe.init, *session);
   // Only a run that can begin leaves a folder behind.
   const std::filesystem::path out = flags.out ? std::filesystem::path(*flags.out) : free_folder(recipe.model);
-  train::RunFolder folder = train::RunFolder::create(out, recipe, &session->plan());
-  train::Progress progress{.recipe = train::print_recipe(recipe)};
+  train::RunFolder folder = train::RunFolder::create(out, recipe, &session->plan(), &dataset->description());
+  train::Progress progress{.data = dataset->description(), .recipe = train::print_recipe(recipe)};
   const auto predicted = predict_step_seconds(costs, session->plan(), backend);
   return {.recipe = std::move(recipe),
           .folder = std::move(folder),
@@ -128,38 +136,73 @@ Run begin(const Flags& flags) {
           .costs = describe_source(costs)};
 }
 
+// The record of the data that a run goes on with. UserError when the data is no longer what the run was trained on.
+data::Description data_to_resume(const train::RunFolder& folder, const train::FoundSnapshot& latest,
+                                 const data::Description& now) {
+  const std::optional<data::Description> known = latest.snapshot ? latest.snapshot->progress.data : folder.data();
+  if (!known) {
+    note("snug: this run was begun by a version that kept no record of its data; from now on it has one");
+    return now;
+  }
+  std::optional<std::uint64_t> unreadable;
+  if (latest.snapshot) {
+    const auto& extras = latest.snapshot->progress.extras;
+    if (const auto mark = extras.find(train::kUnreadableExample); mark != extras.end())
+      unreadable = std::stoull(mark->second, nullptr, 16);
+  }
+  data::Description same = train::same_data(*known, now, unreadable);
+  if (same != *known) note("snug: the file that could not be read is gone; the run goes on without it");
+  return same;
+}
+
 Run go_on(const Flags& flags) {
   if (!flags.out) throw UserError("--resume goes on with the run in --out; name its folder, as in --out runs/x --resume");
   refuse_flags_on_resume(flags);
   train::RunFolder folder = train::RunFolder::resume(*flags.out);
   train::Recipe recipe = folder.recipe();
-  std::unique_ptr<data::Dataset> dataset = open_data(recipe);
-  train::LoopSettings settings = loop_settings(recipe, dataset->description());
-  const Backend backend = open_backend(recipe);
-  const Costs costs = costs_of(flags, backend);
+  if (flags.data) recipe.data = *flags.data;
+  recipe = with_whole_paths(std::move(recipe));
   const train::FoundSnapshot latest = folder.find_latest_good();
   for (const std::string& warning : latest.warnings) note("snug: " + warning);
   if (!latest.snapshot && !latest.warnings.empty()) {
-    throw_user_error(
-        "all {} snapshots of the run in '{}' are damaged; bring one back from a copy, or train anew in another folder",
-        latest.warnings.size(), folder.path().string());
+    const std::string which =
+        latest.warnings.size() == 1
+            ? fmt::format("the only snapshot of the run in '{}' is", folder.path().string())
+            : fmt::format("all {} snapshots of the run in '{}' are", latest.warnings.size(), folder.path().string());
+    throw_user_error("{} damaged; bring one back from a copy, or train again in another folder", which);
   }
   if (latest.snapshot) refuse_other_run(train::parse_recipe(latest.snapshot->progress.recipe), recipe);
-  // The saved plan, not a new one: other kernels or another microbatch would give other bits.
-  Plan plan = latest.snapshot ? train::plan_of(*latest.snapshot, backend)
-                              : open_plan(folder.plan_path(), recipe, dataset->description(), backend);
-  auto session = std::make_unique<train::Session>(std::move(plan), backend, recipe.seed);
+  std::unique_ptr<data::Dataset> dataset = open_data(recipe);
+  const data::Description data = data_to_resume(folder, latest, dataset->description());
+  train::LoopSettings settings = loop_settings(recipe, data);
+  const Backend backend = open_backend(recipe);
+  const Costs costs = costs_of(flags, backend);
+  ResumedPlan resumed = latest.snapshot ? plan_to_resume(latest.snapshot->plan, recipe, data, backend, costs.table())
+                                        : plan_to_resume(train::print_plan(train::read_plan_file_of_run(folder.plan_path())),
+                                                         recipe, data, backend, costs.table());
+  auto session = std::make_unique<train::Session>(std::move(resumed.plan), backend, recipe.seed);
   configure(*session, recipe);
-  train::Progress progress{.recipe = train::print_recipe(recipe)};
+  train::Progress progress;
   if (latest.snapshot) {
     progress = train::load_snapshot(latest.snapshot->path, *session);
-    progress.recipe = train::print_recipe(recipe);
   } else if (recipe.init) {
     train::import_weights(*recipe.init, *session);
   }
-  const Bytes plain = plain_peak(recipe, dataset->description(), backend);
+  progress.recipe = train::print_recipe(recipe);
+  progress.data = data;
+  if (!resumed.made_again_because.empty()) {
+    progress.measured_peak_bytes.reset();  // of another plan
+    folder.replace(session->plan());
+    note(
+        fmt::format("snug: the run's plan does not suit this machine: {}; it was made again from the recipe ({}), so bits differ "
+                    "from here on",
+                    resumed.made_again_because, format_bytes(session->plan().planned_peak_bytes)));
+  }
+  folder.replace(recipe);
+  folder.replace(data);
+  const Bytes plain = plain_peak(recipe, data, backend);
   folder.rewind(session->step());
-  note(fmt::format("going on after step {} of {}", session->step(), folder.path().string()));
+  note(fmt::format("resuming {} after step {}", folder.path().string(), session->step()));
   const auto predicted = predict_step_seconds(costs, session->plan(), backend);
   return {.recipe = std::move(recipe),
           .folder = std::move(folder),
@@ -194,21 +237,27 @@ std::string opening(const Run& run) {
   if (run.plain_peak_bytes && *run.plain_peak_bytes > plan.planned_peak_bytes) {
     out += fmt::format("; plain training would take {}", format_bytes(*run.plain_peak_bytes));
   }
+  if (plan.program.batch > data.train_examples) {
+    out += fmt::format("\nthe batch of {} is more than the {} training images: every step takes all of them",
+                       report::format_count(plan.program.batch), report::format_count(data.train_examples));
+  }
   return out;
 }
 
 // The last lines, the one that matters at the very end.
 std::string closing(const Run& run, const train::LoopResult& result, double seconds) {
   const std::string folder = run.folder.path().string();
-  std::string out = fmt::format("{} {} steps in {}, {:.0f} images/s; kept in {}\n",
-                                result.interrupted ? "stopped after" : "done:", result.steps, format_duration(seconds),
-                                result.images_per_second, folder);
+  std::string out = fmt::format("{} {} {} in {}", result.interrupted ? "stopped after" : "done:", result.steps,
+                                result.steps == 1 ? "step" : "steps", format_duration(seconds));
+  if (result.images_per_second > 0) out += fmt::format(", {:.0f} images/s", result.images_per_second);
+  out += fmt::format("; kept in {}\n", folder);
   if (result.interrupted) {
-    return out + fmt::format("go on with: snug train --out {} --resume\n", folder);
+    return out + fmt::format("resume with: snug train --out {} --resume\n", folder);
   }
   out += fmt::format("test it with: snug eval {0}    take the weights: snug export {0} --to weights.safetensors\n", folder);
   out += fmt::format("{} test accuracy", result.last_evaluation ? percent(result.last_evaluation->accuracy) : "no");
-  out += fmt::format(" in {}", format_bytes(result.measured_peak_bytes));
+  out += result.measured_peak_bytes ? fmt::format(" in {}", format_bytes(*result.measured_peak_bytes))
+                                    : fmt::format(" in {} as planned", format_bytes(run.session->plan().planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of the {} given", format_bytes(*run.recipe.budget_bytes));
   if (run.plain_peak_bytes) out += fmt::format("; plain training would take {}", format_bytes(*run.plain_peak_bytes));
   return out + "\n";
@@ -225,13 +274,14 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
                                                          .threads = thread_count(static_cast<int>(run.recipe.threads)),
                                                          .predicted_step_seconds = run.predicted_step_seconds,
                                                          .costs = run.costs});
-  json["data"] = run.recipe.data;
+  json["data"] = run.dataset->description().name;
   json["run"] = run.folder.path().string();
   json["steps"] = result.steps;
   json["interrupted"] = result.interrupted;
   json["seconds"] = seconds;
   if (run.plain_peak_bytes) json["plain_peak_bytes"] = run.plain_peak_bytes->count();
-  json["measured_peak_bytes"] = result.measured_peak_bytes.count();
+  json["measured_peak_bytes"] = nullptr;
+  if (result.measured_peak_bytes) json["measured_peak_bytes"] = result.measured_peak_bytes->count();
   json["images_per_second"] = result.images_per_second;
   const bool in_process = run.session->executor().arena().host_accessible();
   const ProcessMemory memory = process_memory();

@@ -91,6 +91,10 @@ class Cifar : public Dataset {
     description_.classes = static_cast<std::int64_t>(description_.class_names.size());
     description_.train_examples = place_in_order(train_);
     description_.test_examples = place_in_order(test_);
+    for (const std::vector<BatchFile>* files : {&train_, &test_}) {
+      for (const BatchFile& file : *files)
+        description_.fingerprint += fingerprint_of(fmt::format("{} {}", file.path.filename().string(), file.records));
+    }
     measure_channels(*this, kMeasured, description_);
   }
 

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/philox.h"
 #include "data/cifar.h"
 #include "data/embedded.h"
 #include "data/get_cifar10.h"
@@ -42,6 +43,14 @@ std::unique_ptr<Dataset> open_folder(const std::string& spec, const OpenOptions&
 }
 
 }  // namespace
+
+std::uint64_t fingerprint_of(std::string_view name) {
+  // FNV-1a, then mixed: sums of similar names must not cancel out.
+  std::uint64_t hash = 0xCBF29CE484222325U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  const PhiloxBlock mixed = philox(hash, 0, 0);
+  return mixed.word[0] | (std::uint64_t{mixed.word[1]} << 32U);
+}
 
 std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions& options) {
   if (options.image_size < 0 || options.image_size > kMostImageSize) {

@@ -7,7 +7,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <snug/error.h>
 
 namespace snug::data {
 
@@ -26,9 +29,26 @@ struct Description {
   // is at least 1, so that one can always divide by it.
   std::vector<double> mean;
   std::vector<double> std;
+  // The sum of fingerprint_of() over all files, so that it tells which file is gone. Says nothing of what is in them.
+  std::uint64_t fingerprint = 0;
 
   std::int64_t examples(Split split) const { return split == Split::train ? train_examples : test_examples; }
   std::size_t example_bytes() const { return static_cast<std::size_t>(channels * height * width); }
+
+  friend bool operator==(const Description&, const Description&) = default;
+};
+
+// What one file adds to a data set's fingerprint; `name` is its path within the data set.
+std::uint64_t fingerprint_of(std::string_view name);
+
+// An example that cannot be read. Once its file is gone, the data set's fingerprint is less by just this one's.
+class UnreadableExample : public UserError {
+ public:
+  UnreadableExample(const std::string& message, std::uint64_t fingerprint) : UserError(message), fingerprint_(fingerprint) {}
+  std::uint64_t fingerprint() const { return fingerprint_; }
+
+ private:
+  std::uint64_t fingerprint_;
 };
 
 class Dataset {
@@ -40,7 +60,8 @@ class Dataset {
 
   virtual const Description& description() const = 0;
   // Fills `pixels`, which has example_bytes(), in the order H,W,C; returns the label, 0 <= label < classes. May be called from
-  // several threads at once. UserError naming the file when it is short, corrupt or gone.
+  // several threads at once. UserError naming the file when it is short, corrupt or gone; an UnreadableExample where the data set
+  // would be whole without that file.
   virtual std::int32_t read(Split split, std::int64_t index, std::span<std::byte> pixels) const = 0;
 };
 

@@ -33,6 +33,7 @@ class Embedded : public Dataset {
     for (int digit = 0; digit < 10; ++digit) description_.class_names.push_back(std::to_string(digit));
     description_.train_examples = kTrain;
     description_.test_examples = kTest;
+    description_.fingerprint = fingerprint_of(description_.name);  // the images are part of the program
     measure_channels(*this, kTrain, description_);
   }
 

@@ -107,6 +107,10 @@ class ImageFolder : public Dataset {
     }
     train_.folder = has_train ? folder / "train" : folder;
     test_.folder = has_test ? folder / "test" : folder;
+    if (has_train) {
+      train_.prefix = "train/";
+      test_.prefix = "test/";
+    }
     description_.class_names = class_folders(train_.folder);
     description_.classes = static_cast<std::int64_t>(description_.class_names.size());
     if (has_train) {
@@ -133,20 +137,35 @@ class ImageFolder : public Dataset {
   std::int32_t read(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
     const Side& side = split == Split::train ? train_ : test_;
     const FileIndex::Entry entry = side.files.read(index);
-    const std::filesystem::path path =
-        side.folder / description_.class_names[static_cast<std::size_t>(entry.label)] / std::filesystem::path(entry.name);
-    FileSource source(path);
-    Resizer resizer(description_.width, pixels);
-    decode_image(source, path.string(), resizer);
-    SNUG_CHECK(resizer.complete(), "{} was decoded only in part", path.string());
+    const std::string& class_name = description_.class_names[static_cast<std::size_t>(entry.label)];
+    const std::filesystem::path path = side.folder / class_name / std::filesystem::path(entry.name);
+    try {
+      FileSource source(path);
+      Resizer resizer(description_.width, pixels);
+      decode_image(source, path.string(), resizer);
+      SNUG_CHECK(resizer.complete(), "{} was decoded only in part", path.string());
+    } catch (const UserError& error) {
+      throw UnreadableExample(error.what(), fingerprint_of(side.name_of(class_name, entry.name)));
+    }
     return entry.label;
   }
 
  private:
   struct Side {
     std::filesystem::path folder;
+    // Of names in the fingerprint. None where one folder holds both sides: which side a file is on then depends on the others.
+    std::string prefix;
     FileIndex files;
+
+    std::string name_of(const std::string& class_name, std::string_view file) const {
+      return prefix + class_name + '/' + std::string(file);
+    }
   };
+
+  void append(Side& side, std::int32_t label, std::string_view file) {
+    side.files.append(file, label);
+    description_.fingerprint += fingerprint_of(side.name_of(description_.class_names[static_cast<std::size_t>(label)], file));
+  }
 
   // The images of a class, in the order of their names.
   static void for_each_image(const std::filesystem::path& folder, const std::function<void(std::string_view)>& take) {
@@ -171,11 +190,11 @@ class ImageFolder : public Dataset {
   }
 
   // A class of training need not be tested.
-  void list_split(Side& side, std::string_view split) const {
+  void list_split(Side& side, std::string_view split) {
     for (std::size_t label = 0; label < description_.class_names.size(); ++label) {
       const std::filesystem::path folder = side.folder / description_.class_names[label];
       if (split == "test" && !is_folder(folder)) continue;
-      for_each_image(folder, [&](std::string_view name) { side.files.append(name, static_cast<std::int32_t>(label)); });
+      for_each_image(folder, [&](std::string_view name) { append(side, static_cast<std::int32_t>(label), name); });
     }
   }
 
@@ -185,7 +204,7 @@ class ImageFolder : public Dataset {
       bool first = true;
       for_each_image(train_.folder / class_name, [&](std::string_view name) {
         Side& side = !first && is_set_aside(class_name, name) ? test_ : train_;
-        side.files.append(name, static_cast<std::int32_t>(label));
+        append(side, static_cast<std::int32_t>(label), name);
         first = false;
       });
     }

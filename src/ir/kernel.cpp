@@ -13,6 +13,8 @@ KernelQuery Backend::query(const Node& node, const NodeTypes& types) const {
           .device = device.get()};
 }
 
+std::string Backend::made_for() const { return fmt::format("{} {}, {}", threads, threads == 1 ? "thread" : "threads", machine); }
+
 const KernelDef* Backend::choose(const KernelQuery& query, Accept& accept, std::vector<std::string>* refusals) const {
   const auto choose = [&](KernelAnswers::Entry& known) { return choose_from(known, query, accept, refusals); };
   if (answers) return answers->look_up(query, choose);

@@ -123,6 +123,8 @@ struct Backend {
   // The first kernel that accepts; nullptr when none does. `refusals` gathers "kernel: reason" of those asked before.
   const KernelDef* choose(const KernelQuery& query, Accept& accept, std::vector<std::string>* refusals = nullptr) const;
   const KernelDef* find(std::string_view kernel_name) const;
+  // What a plan's choice of kernels depends on: threads and machine. Where it differs, a plan should be made again.
+  std::string made_for() const;
 
  private:
   const KernelDef* choose_from(KernelAnswers::Entry& known, const KernelQuery& query, Accept& accept,

@@ -34,6 +34,8 @@ struct ModelForm {
 struct Plan {
   Program program;
   std::optional<ModelForm> form;  // nothing: not known
+  // The threads, processor and libraries whose kernels were chosen (Backend::made_for); empty: not known.
+  std::string made_for;
   // Room kept free on either side of every state and buffer, for checking mode; 0 in every other plan.
   Bytes red_zone;
   std::vector<Bytes> state_offsets;   // by state, from the arena's start

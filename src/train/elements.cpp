@@ -109,6 +109,36 @@ void from_logical_order(const Type& type, std::span<const std::byte> logical, st
   });
 }
 
+bool all_finite(DType dtype, std::span<const std::byte> elements) {
+  bool finite = true;
+  // An element whose exponent has all bits set is infinite or not a number.
+  const auto look = [&](auto exponent) {
+    using Bits = decltype(exponent);
+    for (std::size_t at = 0; at + sizeof(Bits) <= elements.size(); at += sizeof(Bits)) {
+      Bits bits;
+      std::memcpy(&bits, elements.data() + at, sizeof bits);
+      finite = finite && static_cast<Bits>(bits & exponent) != exponent;
+    }
+  };
+  switch (dtype) {
+    case DType::f64:
+      look(std::uint64_t{0x7FF0'0000'0000'0000});
+      break;
+    case DType::f32:
+      look(std::uint32_t{0x7F80'0000});
+      break;
+    case DType::f16:
+      look(std::uint16_t{0x7C00});
+      break;
+    case DType::bf16:
+      look(std::uint16_t{0x7F80});
+      break;
+    default:
+      SNUG_CHECK(false, "{} is no floating-point type", name_of(dtype));
+  }
+  return finite;
+}
+
 bool is_floating(DType dtype) {
   return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
 }

@@ -18,14 +18,15 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// The median time of the last steps: one evaluation, one busy moment of the machine does not move it.
+// The median time of the last steps, for one example: one evaluation, one busy moment of the machine, one short batch at the end
+// of an epoch does not move it.
 class StepClock {
  public:
-  void add(double seconds) {
-    times_[added_ % kKept] = seconds;
+  void add(double seconds, std::size_t examples) {
+    times_[added_ % kKept] = seconds / static_cast<double>(examples);
     ++added_;
   }
-  double median() const {
+  double seconds_per_example() const {
     const std::size_t count = std::min(added_, kKept);
     if (count == 0) return 0;
     std::array<double, kKept> sorted = times_;
@@ -45,6 +46,8 @@ Examples to_examples(const data::Batch& batch) { return {.inputs = batch.inputs,
 bool is_due(std::uint64_t step, const std::optional<std::uint64_t>& every, bool epoch_ended) {
   return every ? *every > 0 && step % *every == 0 : epoch_ended;
 }
+
+std::string describe(double not_finite) { return std::isnan(not_finite) ? "not a number" : "infinite"; }
 
 // A mark in a snapshot: its step's evaluation was cut short and comes first when the run goes on.
 constexpr const char* kEvaluationDue = "evaluation_due";
@@ -69,7 +72,10 @@ class Loop {
   void rewire();
   void evaluate();
   void save();
-  [[noreturn]] void refuse(const std::string& what) const;
+  [[noreturn]] void refuse(const std::string& what, const std::string& what_became_of_it) const;
+  [[noreturn]] void stop_for_data(const UserError& error);
+  double images_per_second() const;
+  std::optional<Bytes> measured_peak() const;
 
   Session& session_;
   const data::Dataset& dataset_;
@@ -82,6 +88,7 @@ class Loop {
   StepClock clock_;
   LoopResult result_;
   std::optional<std::uint64_t> saved_step_;  // of the newest snapshot, made now or found at the start
+  bool made_a_step_ = false;
 };
 
 LoopResult Loop::run() {
@@ -89,6 +96,7 @@ LoopResult Loop::run() {
     saved_step_ = session_.step();
     result_.last_snapshot = snapshot_path(folder_.path(), session_.step());
   }
+  progress_.extras.erase(kUnreadableExample);
   data::Stream stream(dataset_, data::Split::train, session_.plan().program.batch,
                       {.seed = session_.counters().seed,
                        .shuffle = true,
@@ -101,7 +109,12 @@ LoopResult Loop::run() {
     if (!progress_.extras.contains(kEvaluationDue)) save();
   }
   while (session_.step() < settings_.total_steps && !stop_) {
-    const std::optional<data::Batch> batch = stream.next();
+    std::optional<data::Batch> batch;
+    try {
+      batch = stream.next();
+    } catch (const UserError& error) {
+      stop_for_data(error);
+    }
     SNUG_CHECK(batch.has_value(), "a stream that repeats has ended");
     step(*batch);
     const bool epoch_ended = progress_.position == 0;
@@ -114,11 +127,10 @@ LoopResult Loop::run() {
   if (saved_step_ != session_.step()) save();
   result_.steps = session_.step();
   result_.interrupted = session_.step() < settings_.total_steps || progress_.extras.contains(kEvaluationDue);
-  const double seconds = clock_.median();
-  result_.images_per_second = seconds > 0 ? static_cast<double>(session_.plan().program.batch) / seconds : 0;
+  result_.images_per_second = images_per_second();
   result_.last_evaluation = progress_.last_evaluation;
   result_.best_accuracy = progress_.best_metric;
-  result_.measured_peak_bytes = session_.executor().measured_peak_bytes();
+  result_.measured_peak_bytes = measured_peak();
   if (session_.follows_gradients()) result_.loss_scale = session_.loss_scale();
   return result_;
 }
@@ -129,10 +141,12 @@ void Loop::step(const data::Batch& batch) {
   const auto start = Clock::now();
   const bool measured = measurement_.running();
   const Result done = session_.train_step(to_examples(batch));
-  if (!measured) clock_.add(seconds_since(start));
-  if (!std::isfinite(done.loss) && !done.overflowed) refuse(fmt::format("the loss became {}", done.loss));
+  if (!measured) clock_.add(seconds_since(start), batch.labels.size());
+  made_a_step_ = true;
+  constexpr const char* kNotMade = "whose update was not made";
+  if (!std::isfinite(done.loss) && !done.overflowed) refuse(fmt::format("the loss became {}", describe(done.loss)), kNotMade);
   if (session_.clips() && !done.overflowed && !std::isfinite(session_.gradient_norm())) {
-    refuse(fmt::format("the gradients' norm became {}", session_.gradient_norm()));
+    refuse(fmt::format("the gradients' norm became {}", describe(session_.gradient_norm())), kNotMade);
   }
   measurement_.after_step(to_examples(batch));
 
@@ -143,7 +157,7 @@ void Loop::step(const data::Batch& batch) {
     ++progress_.epoch;
     progress_.position = 0;
   }
-  const double seconds = clock_.median();
+  const double batch_seconds = clock_.seconds_per_example() * static_cast<double>(batch.labels.size());
   const StepReport report{
       .step = session_.step(),
       .total_steps = settings_.total_steps,
@@ -151,8 +165,8 @@ void Loop::step(const data::Batch& batch) {
       .loss = done.loss,
       .accuracy = static_cast<double>(done.correct) / static_cast<double>(done.examples),
       .learning_rate = rate,
-      .images_per_second = seconds > 0 ? static_cast<double>(session_.plan().program.batch) / seconds : 0,
-      .seconds_left = seconds * static_cast<double>(settings_.total_steps - session_.step())};
+      .images_per_second = images_per_second(),
+      .seconds_left = batch_seconds * static_cast<double>(settings_.total_steps - session_.step())};
   if (std::isfinite(done.loss)) result_.train_loss = done.loss;
   MetricsLine line{.step = report.step,
                    .epoch = report.epoch,
@@ -181,21 +195,49 @@ void Loop::rewire() {
                        .nonzeros = report.nonzeros});
 }
 
-void Loop::refuse(const std::string& what) const {
-  throw_user_error("{} in step {}, whose update was not made; {}; try a smaller --learning-rate, a warm-up or --clip-norm", what,
-                   session_.step(),
-                   saved_step_
-                       ? fmt::format("the last good snapshot is {} of step {}", result_.last_snapshot.string(), *saved_step_)
-                       : "no snapshot had been made");
+void Loop::refuse(const std::string& what, const std::string& what_became_of_it) const {
+  throw_user_error(
+      "{} in step {}, {}; {}; try a smaller --learning-rate, a warm-up or --clip-norm", what, session_.step(), what_became_of_it,
+      saved_step_ ? fmt::format("the last good snapshot is {} of step {}", result_.last_snapshot.string(), *saved_step_)
+                  : "no snapshot had been made");
+}
+
+// What was trained until then is worth keeping, and once the data is whole again the run can go on.
+void Loop::stop_for_data(const UserError& error) {
+  const auto* unreadable = dynamic_cast<const data::UnreadableExample*>(&error);
+  if (unreadable != nullptr) progress_.extras[kUnreadableExample] = fmt::format("{:x}", unreadable->fingerprint());
+  const bool has_snapshot = session_.step() > 0;
+  if (has_snapshot) save();
+  throw_user_error("{}; {}; {}, then go on with: snug train --out {} --resume", error.what(),
+                   has_snapshot ? fmt::format("the run is saved after step {}", session_.step()) : "no step had been made",
+                   unreadable != nullptr ? "repair or remove that file" : "repair the data", folder_.path().string());
+}
+
+double Loop::images_per_second() const {
+  const double seconds = clock_.seconds_per_example();
+  return seconds > 0 ? 1 / seconds : 0;
+}
+
+std::optional<Bytes> Loop::measured_peak() const {
+  if (!made_a_step_) return progress_.measured_peak_bytes;
+  return std::max(progress_.measured_peak_bytes.value_or(Bytes(0)), session_.executor().measured_peak_bytes());
 }
 
 void Loop::evaluate() {
-  const Result done = evaluate_split(session_, dataset_, data::Split::test, stop_);
+  Result done;
+  try {
+    done = evaluate_split(session_, dataset_, data::Split::test, stop_);
+  } catch (const UserError& error) {
+    progress_.extras[kEvaluationDue] = "yes";
+    stop_for_data(error);
+  }
   if (done.examples < dataset_.description().test_examples) {
     // Told to stop. A part is not a result, and a run in two parts must come to what one in one part does.
     progress_.extras[kEvaluationDue] = "yes";
     return;
   }
+  // Weights that give this are of no use to anyone: they are not saved, and least of all as the best.
+  if (!std::isfinite(done.loss)) refuse(fmt::format("the test loss became {}", describe(done.loss)), "which is not saved");
   const double accuracy = static_cast<double>(done.correct) / static_cast<double>(done.examples);
   const bool best = !progress_.best_metric || accuracy > *progress_.best_metric;
   if (best) {
@@ -205,16 +247,22 @@ void Loop::evaluate() {
   const Evaluation evaluation{.step = session_.step(), .loss = done.loss, .accuracy = accuracy};
   progress_.last_evaluation = evaluation;
   const auto examples = static_cast<double>(dataset_.description().train_examples);
-  folder_.add_metrics({.step = evaluation.step,
-                       .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
-                       .measured_peak_bytes = session_.executor().measured_peak_bytes().count(),
-                       .test_loss = evaluation.loss,
-                       .test_accuracy = evaluation.accuracy});
+  MetricsLine line{.step = evaluation.step,
+                   .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
+                   .test_loss = evaluation.loss,
+                   .test_accuracy = evaluation.accuracy};
+  if (const auto peak = measured_peak()) line.measured_peak_bytes = peak->count();
+  folder_.add_metrics(line);
   listener_.on_evaluation(evaluation, best);
 }
 
 void Loop::save() {
-  result_.last_snapshot = folder_.save_snapshot(session_, progress_, settings_.keep);
+  progress_.measured_peak_bytes = measured_peak();
+  try {
+    result_.last_snapshot = folder_.save_snapshot(session_, progress_, settings_.keep);
+  } catch (const NotFinite& error) {
+    refuse(error.what(), "which is not saved");
+  }
   saved_step_ = session_.step();
   listener_.on_snapshot(session_.step(), result_.last_snapshot);
 }

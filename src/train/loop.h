@@ -49,23 +49,26 @@ class LoopListener {
 struct LoopResult {
   std::uint64_t steps = 0;                    // the run's, not only this process's
   bool interrupted = false;                   // told to stop before its last step
-  double images_per_second = 0;               // median over this process's steps
+  double images_per_second = 0;               // median over this process's steps; 0: it made none
   std::optional<double> train_loss;           // of this process's last step
   std::optional<Evaluation> last_evaluation;  // the run's
   std::optional<double> best_accuracy;
   std::filesystem::path last_snapshot;
-  Bytes measured_peak_bytes;
-  std::optional<LossScale> loss_scale;  // where it follows the gradients
+  std::optional<Bytes> measured_peak_bytes;  // the run's; nothing: it made no step, and earlier processes did not keep it
+  std::optional<LossScale> loss_scale;       // where it follows the gradients
 };
 
 // Steps of one epoch; the last batch may be smaller.
 std::uint64_t steps_per_epoch(const data::Description& data, std::int64_t batch);
 
 // Goes on from where `progress` and the session stand. `stop` may be set by a signal handler. UserError when the loss is not
-// finite (the step's update is then not made) and a smaller loss scale would not help, when the data turns out damaged or the
-// folder cannot be written.
+// finite (the step's update is then not made) and a smaller loss scale would not help, when an evaluation or a weight is not
+// finite (nothing of that is saved), when the data turns out damaged (the run is saved first) or the folder cannot be written.
 LoopResult run_loop(Session& session, const data::Dataset& dataset, const LoopSettings& settings, Progress progress,
                     RunFolder& folder, LoopListener& listener, const std::atomic<bool>& stop);
+
+// In Progress::extras: the fingerprint of the example that could not be read, in hexadecimal. Without it the run may go on.
+inline constexpr const char* kUnreadableExample = "unreadable_example";
 
 // Mean loss and accuracy over a whole split, in its own order.
 Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 #include <fmt/ranges.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -32,6 +34,14 @@ class Words {
     const std::string_view word = rest_.substr(0, end);
     rest_.remove_prefix(end);
     return word;
+  }
+
+  // All that is left of this line.
+  std::string_view rest_of_line() {
+    if (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
+    const std::string_view line = rest_.substr(0, std::min(rest_.find('\n'), rest_.size()));
+    rest_.remove_prefix(std::min(line.size() + 1, rest_.size()));
+    return line;
   }
 
   void expect(std::string_view wanted) {
@@ -128,6 +138,7 @@ std::string print_plan(const Plan& plan) {
     text += fmt::format("form precision {} nonzero {} momentum_bits {}\n", plan.form->precision, plan.form->nonzero,
                         plan.form->momentum_bits);
   }
+  if (!plan.made_for.empty()) text += fmt::format("made_for {}\n", plan.made_for);
   return text;
 }
 
@@ -169,26 +180,60 @@ Plan parse_plan(std::string_view text) {
     }
     plan.sections.push_back(std::move(placed));
   }
-  if (!words.at_end()) {
-    if (words.next() != "form") throw UserError("the plan has more behind its placement");
+  std::string_view word = words.next();
+  if (word == "form") {
     plan.form = parse_form(words);
-    if (!words.at_end()) throw UserError("the plan has more behind its form");
+    word = words.next();
   }
+  if (word == "made_for") {
+    plan.made_for = words.rest_of_line();
+    word = words.next();
+  }
+  if (!word.empty() || !words.at_end()) throw_user_error("the plan has '{}' behind its placement", word.substr(0, 40));
   plan.planned_peak_bytes = top;
   if (const auto violation = find_violation(plan)) throw_user_error("the plan's placement is not valid: {}", *violation);
   return plan;
 }
 
-void write_plan_file(const std::filesystem::path& path, const Plan& plan) { write_text_file(path, print_plan(plan)); }
+namespace {
 
-Plan read_plan_file(const std::filesystem::path& path) {
+constexpr std::string_view kChecksum = "checksum ";
+
+std::string checksum_line(std::string_view text) {
+  Crc64 checksum;
+  checksum.update(std::as_bytes(std::span(text)));
+  return fmt::format("{}{:016x}\n", kChecksum, checksum.value());
+}
+
+Plan read_plan(const std::filesystem::path& path, bool needs_checksum) {
   const std::string text = read_text_file(path, kMostPlanFileBytes);
   try {
-    return parse_plan(text);
+    std::string_view body = text;
+    const std::size_t last_line = text.rfind('\n', text.size() < 2 ? 0 : text.size() - 2) + 1;
+    if (std::string_view(text).substr(last_line).starts_with(kChecksum)) {
+      body = body.substr(0, last_line);
+      if (checksum_line(body) != std::string_view(text).substr(last_line))
+        throw UserError("its checksum is not that of its contents, so it was edited or damaged; plan again");
+    } else if (needs_checksum) {
+      throw UserError("it does not end with a checksum, so it was cut short or made by an earlier version; plan again");
+    }
+    return parse_plan(body);
   } catch (const UserError& error) {
     throw_user_error("'{}' is not a plan that 'snug plan --save' made, or is damaged: {}", path.string(), error.what());
   }
 }
+
+}  // namespace
+
+void write_plan_file(const std::filesystem::path& path, const Plan& plan) {
+  std::string text = print_plan(plan);
+  text += checksum_line(text);
+  write_text_file(path, text);
+}
+
+Plan read_plan_file(const std::filesystem::path& path) { return read_plan(path, true); }
+
+Plan read_plan_file_of_run(const std::filesystem::path& path) { return read_plan(path, false); }
 
 namespace {
 

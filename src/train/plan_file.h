@@ -8,6 +8,9 @@
 //   place init
 //   place micro 41216 50048
 //   form precision bf16 nonzero 0.5 momentum_bits 32
+//   made_for 2 threads, AMD EPYC, avx512_core_bf16, oneDNN 2.6.3
+//
+// A file ends with the checksum of all lines before it: a plan that was edited would compute something else without a word.
 #pragma once
 
 #include <filesystem>
@@ -24,9 +27,11 @@ std::string print_plan(const Plan& plan);
 // UserError with one sentence when the text is no plan, or one that does not hold together.
 Plan parse_plan(std::string_view text);
 
-// The same as a file. UserError, naming it, when it cannot be written, or read, or is no plan.
+// The same as a file. UserError, naming it, when it cannot be written, or read, or is no plan, or was changed since.
 void write_plan_file(const std::filesystem::path& path, const Plan& plan);
 Plan read_plan_file(const std::filesystem::path& path);
+// A run's own plan: one without a checksum, as earlier versions left them, is taken too.
+Plan read_plan_file_of_run(const std::filesystem::path& path);
 
 // Makes a plan from elsewhere one for this model, which is the program of a model for the plan's microbatch, as lower_model()
 // makes it: with the model's way to normalise and augment its images, which takes no memory. UserError unless all else is the

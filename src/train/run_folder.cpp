@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "train/data_record.h"
 #include "train/plan_file.h"
 
 namespace snug::train {
@@ -20,6 +21,7 @@ namespace {
 
 constexpr const char* kLog = "log.txt";
 constexpr const char* kSnapshots = "snapshots";
+constexpr std::uint64_t kMostDataBytes = 100'000'000;  // a hundred thousand classes with long names
 
 void make_folder(const fs::path& path) {
   std::error_code error;
@@ -65,6 +67,17 @@ std::optional<std::uint64_t> step_of_line(const std::string& line) {
 
 }  // namespace
 
+bool belongs_to_run(const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::weakly_canonical(path, error);
+  if (error) return false;
+  const fs::path folder = whole.parent_path();
+  if (folder.filename() == kSnapshots && fs::exists(folder.parent_path() / kRecipeFile, error)) return true;
+  if (!fs::exists(folder / kRecipeFile, error) || !fs::exists(folder / kMetricsFile, error)) return false;
+  const fs::path name = whole.filename();
+  return name == kRecipeFile || name == kPlanFile || name == kDataFile || name == kMetricsFile || name == kLog || name == "lock";
+}
+
 std::string to_json(const MetricsLine& line) {
   nlohmann::ordered_json json;
   json["step"] = line.step;
@@ -93,12 +106,13 @@ RunFolder::RunFolder(fs::path path, FileHandle lock)
   make_folder(path_ / kSnapshots);
 }
 
-RunFolder RunFolder::create(const fs::path& path, const Recipe& recipe, const Plan* plan) {
+RunFolder RunFolder::create(const fs::path& path, const Recipe& recipe, const Plan* plan, const data::Description* data) {
   const std::string text = print_recipe(recipe);
   make_folder(path);
   FileHandle lock = take_lock(path);
   if (holds_run(path)) throw_user_error("folder '{}' holds a run already; resume it, or choose another folder", path.string());
   if (plan != nullptr) write_plan_file(path / kPlanFile, *plan);
+  if (data != nullptr) write_text_file(path / kDataFile, print_data_record(*data) + "\n");
   write_text_file(path / kRecipeFile, text);
   return {path, std::move(lock)};
 }
@@ -114,6 +128,16 @@ RunFolder RunFolder::resume(const fs::path& path) {
 Recipe RunFolder::recipe() const { return read_recipe(path_ / kRecipeFile); }
 
 std::filesystem::path RunFolder::plan_path() const { return path_ / kPlanFile; }
+
+std::optional<data::Description> RunFolder::data() const {
+  const fs::path path = path_ / kDataFile;
+  if (!fs::exists(path)) return std::nullopt;
+  return parse_data_record(read_text_file(path, kMostDataBytes), "'" + path.string() + "'");
+}
+
+void RunFolder::replace(const data::Description& data) { write_text_file(path_ / kDataFile, print_data_record(data) + "\n"); }
+
+void RunFolder::replace(const Plan& plan) { write_plan_file(path_ / kPlanFile, plan); }
 
 void RunFolder::rewind(std::uint64_t step) {
   std::ifstream lines(path_ / kMetricsFile);

@@ -2,6 +2,7 @@
 //
 //   recipe.toml      what the run was told
 //   plan.txt         the program and where every byte lies
+//   data.json        what the data was: classes, counts, mean and deviation, a fingerprint of its files
 //   metrics.jsonl    one JSON object a line
 //   log.txt          what was said while it ran
 //   snapshots/       step_000001200.safetensors, ...
@@ -26,6 +27,7 @@ namespace snug::train {
 inline constexpr const char* kRecipeFile = "recipe.toml";
 inline constexpr const char* kPlanFile = "plan.txt";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
+inline constexpr const char* kDataFile = "data.json";
 
 // One line of metrics.jsonl.
 struct MetricsLine {
@@ -47,14 +49,18 @@ struct MetricsLine {
   std::vector<std::pair<std::string, std::int64_t>> nonzeros;
 };
 
+// Whether a path is a file that a run keeps in its folder: nobody else may write there.
+bool belongs_to_run(const std::filesystem::path& path);
+
 // A number that JSON does not have (NaN, infinity) is written as null.
 std::string to_json(const MetricsLine& line);
 
 class RunFolder {
  public:
   // A new run. UserError when the folder holds one already or another process writes to it.
-  // The plan is written first: a folder that has a recipe has the plan to go on with.
-  static RunFolder create(const std::filesystem::path& path, const Recipe& recipe, const Plan* plan = nullptr);
+  // The plan and the record of the data are written first: a folder that has a recipe has what it takes to go on.
+  static RunFolder create(const std::filesystem::path& path, const Recipe& recipe, const Plan* plan = nullptr,
+                          const data::Description* data = nullptr);
   // A run that goes on. UserError when there is none or another process writes to it.
   static RunFolder resume(const std::filesystem::path& path);
 
@@ -62,6 +68,12 @@ class RunFolder {
   Recipe recipe() const;  // as it stands in recipe.toml
 
   std::filesystem::path plan_path() const;  // as plan_file.h has it
+  // What the run's data was when it began; nothing for a run of a version that did not keep it.
+  std::optional<data::Description> data() const;
+  // What a run that goes on under other circumstances changes: where its data lies, its record, its plan.
+  void replace(const Recipe& recipe) { write_text_file(path_ / kRecipeFile, print_recipe(recipe)); }
+  void replace(const data::Description& data);
+  void replace(const Plan& plan);
   // Before a run goes on from `step`: cuts the metrics to the lines up to it and sets later snapshots, which are damaged, aside
   // (*.damaged). What came after will be made again.
   void rewind(std::uint64_t step);

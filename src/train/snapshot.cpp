@@ -8,6 +8,8 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "train/data_record.h"
+#include "train/elements.h"
 #include "train/plan_file.h"
 #include "train/weights_tensors.h"
 
@@ -80,6 +82,9 @@ std::map<std::string, std::string> metadata_of(const Session& session, const Pro
                                              {"snug.recipe", progress.recipe}};
   entries["snug.plan"] = print_plan(session.plan());
   if (progress.best_metric) entries["snug.best_metric"] = fmt::format("{}", *progress.best_metric);
+  if (progress.measured_peak_bytes)
+    entries["snug.measured_peak_bytes"] = fmt::format("{}", progress.measured_peak_bytes->count());
+  if (progress.data) entries["snug.data"] = print_data_record(*progress.data);
   if (progress.last_evaluation) {
     entries["snug.test_step"] = fmt::format("{}", progress.last_evaluation->step);
     entries["snug.test_loss"] = fmt::format("{}", progress.last_evaluation->loss);
@@ -134,6 +139,9 @@ SnapshotInfo verified_info(const SafetensorsReader& reader) {
                                      .loss = metadata.number<double>("snug.test_loss"),
                                      .accuracy = metadata.number<double>("snug.test_accuracy")};
   }
+  if (metadata.find("snug.measured_peak_bytes") != nullptr)
+    info.progress.measured_peak_bytes = Bytes(metadata.number<std::int64_t>("snug.measured_peak_bytes"));
+  if (const std::string* data = metadata.find("snug.data")) info.progress.data = parse_data_record(*data, source);
   for (const auto& [key, value] : reader.header().metadata) {
     if (key.starts_with(kExtra)) info.progress.extras[key.substr(kExtra.size())] = value;
   }
@@ -196,7 +204,14 @@ void save_snapshot(const fs::path& path, const Session& session, const Progress&
     const std::string header = make_safetensors_header(tensors, metadata_of(session, progress));
     write(std::as_bytes(std::span(header)));
   }
-  for (const StateId id : states) session.read_logical_in_pieces(id, write);
+  for (const StateId id : states) {
+    const State& state = program.state(id);
+    session.read_logical_in_pieces(id, [&](std::span<const std::byte> piece) {
+      if (is_floating(state.type.dtype) && !all_finite(state.type.dtype, piece))
+        throw NotFinite(fmt::format("'{}' holds an element that is not finite", state.name));
+      write(piece);
+    });
+  }
   const std::uint64_t value = checksum.value();
   file.write(std::as_bytes(std::span(&value, 1)));
   file.commit();
@@ -227,12 +242,6 @@ Progress load_snapshot(const fs::path& path, Session& session) {
 }
 
 SnapshotInfo inspect_snapshot(const fs::path& path) { return verified_info(SafetensorsReader(path)); }
-
-Plan plan_of(const SnapshotInfo& info, const Backend& backend) {
-  Plan plan = parse_plan(info.plan);
-  check_kernels(plan, backend);
-  return plan;
-}
 
 fs::path snapshot_path(const fs::path& run_folder, std::uint64_t step) {
   return run_folder / "snapshots" / fmt::format("step_{:09}.safetensors", step);

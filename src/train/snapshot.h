@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "ir/kernel.h"
 #include "plan/plan.h"
 #include "train/safetensors.h"
@@ -35,6 +36,8 @@ struct Progress {
   std::optional<double> best_metric;  // the best evaluation so far, and the step it was made after
   std::uint64_t best_step = 0;
   std::optional<Evaluation> last_evaluation;  // so that a run resumed at its end still knows its result
+  std::optional<Bytes> measured_peak_bytes;   // ... and what it took, as far as its plan has been measured
+  std::optional<data::Description> data;      // what it is trained on; nothing: of a version that did not keep it
   std::string recipe;                         // canonical TOML
   std::map<std::string, std::string> extras;  // what a loop wants back as it is; names without meaning here
 
@@ -47,12 +50,17 @@ struct SnapshotInfo {
   std::string model;
   Session::Counters counters;
   Progress progress;
-  std::string plan;  // as plan_file.h has it
+  std::string plan;  // the run's own, as plan_file.h has it
   std::vector<TensorInfo> tensors;
 };
 
 // Parameters, optimizer state and running statistics, in logical order and their own types, and all of the above. Takes memory
-// for one tensor. UserError, with the old file intact, when it cannot be written.
+// for one tensor. UserError, with the old file intact, when it cannot be written, or when a state has an element that is not
+// finite (NotFinite): nothing good comes of going on from there.
+class NotFinite : public UserError {
+ public:
+  using UserError::UserError;
+};
 void save_snapshot(const std::filesystem::path& path, const Session& session, const Progress& progress);
 
 // Verifies the whole file, then restores states and counters. On UserError about what is in it the session is as it was; only a
@@ -61,9 +69,6 @@ Progress load_snapshot(const std::filesystem::path& path, Session& session);
 
 // Verifies the whole file and says what is in it.
 SnapshotInfo inspect_snapshot(const std::filesystem::path& path);
-
-// The plan the run was made with, byte for byte. UserError when it does not hold together or `backend` cannot run it.
-Plan plan_of(const SnapshotInfo& info, const Backend& backend);
 
 // snapshots/step_000001200.safetensors
 std::filesystem::path snapshot_path(const std::filesystem::path& run_folder, std::uint64_t step);

@@ -154,9 +154,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --out {dir}/new --plan {dir}/missing.plan",
             "'{dir}/missing.plan' cannot be read: No such file or directory"},
         Bad{"train small-cnn --out {dir}/new --plan {dir}/typo.toml",
-            "'{dir}/typo.toml' is not a plan that 'snug plan --save' made, or is damaged: the plan has no placement; it may be "
-            "cut "
-            "short"},
+            "'{dir}/typo.toml' is not a plan that 'snug plan --save' made, or is damaged: it does not end with a checksum, "
+            "so it was cut short or made by an earlier version; plan again"},
         Bad{"train small-cnn --freeze conv9",
             "no parameter's name begins with 'conv9', so nothing can be frozen; the nearest names are conv1.weight, "
             "conv2.weight, "
@@ -239,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train --resume --out {dir}/run --batch 5",
             "a resumed run goes on as recipe.toml in its folder says; leave out --batch"},
         Bad{"train --resume --out {dir}/damaged",
-            "all 2 snapshots of the run in '{dir}/damaged' are damaged; bring one back from a copy, or train anew in another "
+            "all 2 snapshots of the run in '{dir}/damaged' are damaged; bring one back from a copy, or train again in another "
             "folder"},
         Bad{"train --resume --out {dir}/spoilt", "'{dir}/spoilt/recipe.toml', line 1: model must be a text"},
         Bad{"eval", "'snug eval' needs the folder of a run, as in 'snug eval runs/wrn-28-2' (see 'snug eval --help')"},

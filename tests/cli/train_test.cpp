@@ -235,9 +235,11 @@ TEST(Train, AFinishedRunThatIsResumedTellsItsResultAgain) {
   const Json before = Json::parse(first.out);
   const Json after = Json::parse(again.out);
   ASSERT_TRUE(before.contains("test_loss"));
-  for (const char* key : {"steps", "interrupted", "test_loss", "test_accuracy", "best_test_accuracy"}) {
+  for (const char* key : {"steps", "interrupted", "test_loss", "test_accuracy", "best_test_accuracy", "planned_peak_bytes",
+                          "measured_peak_bytes"}) {
     EXPECT_EQ(before[key], after[key]) << key;
   }
+  EXPECT_EQ(after["measured_peak_bytes"], after["planned_peak_bytes"]);
   EXPECT_FALSE(after.contains("train_loss")) << "no step was made now";
 }
 
@@ -338,17 +340,32 @@ TEST(Train, MemoryDoesNotGrowWithTheDataSet) {
   EXPECT_LT(std::abs(large - small), 1'000'000) << small << " and " << large;
 }
 
-TEST(Train, StopsWhenTheLossIsNotANumberAndNamesTheLastSnapshot) {
+// Whatever goes wrong first, the snapshot that is named can be gone on from: its weights and its evaluation are finite.
+TEST(Train, StopsAtTheFirstNumberThatIsNotFiniteAndNamesAGoodSnapshot) {
   const TemporaryFolder folder;
-  const auto run = folder / "run";
-  const Ended ended = run_snug({"train", "small-cnn", "--batch", "20", "--threads", "1", "--learning-rate", "1e6", "--steps",
-                                "200", "--snapshot-every", "1", "--out", run.string()});
-  EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_NE(ended.err.find("the loss became "), std::string::npos) << ended.err;
-  EXPECT_NE(ended.err.find("the last good snapshot is " + run.string()), std::string::npos) << ended.err;
-  const train::FoundSnapshot found = train::find_latest_good(run);
-  ASSERT_TRUE(found.snapshot);
-  EXPECT_GT(found.snapshot->counters.step, 0U);
+  const auto stopped = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"train",   "small-cnn", "--batch",          "20", "--threads", "1",
+                                   "--steps", "200",       "--snapshot-every", "1",  "--out",     (folder / name).string()};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run_snug(words);
+    EXPECT_EQ(ended.exit_code, 2) << ended.err;
+    EXPECT_EQ(ended.err.find("nan"), std::string::npos) << ended.err;
+    EXPECT_NE(ended.err.find("; try a smaller --learning-rate, "), std::string::npos) << ended.err;
+    const train::FoundSnapshot found = train::find_latest_good(folder / name);
+    EXPECT_EQ(found.snapshot.has_value(), ended.err.find("the last good snapshot is ") != std::string::npos) << ended.err;
+    if (!found.snapshot) return ended.err;
+    const Ended tested = run_snug({"eval", (folder / name).string(), "--json"});
+    EXPECT_EQ(tested.exit_code, 0) << tested.err;
+    if (!more.empty() && more.back() == "--eval-every=1") {
+      EXPECT_TRUE(Json::parse(tested.out)["test_loss"].is_number()) << tested.out;
+    }
+    for (const auto& line : metrics_of(folder / name)) {
+      EXPECT_TRUE(!line.contains("test_loss") || line["test_loss"].is_number()) << line;
+    }
+    return ended.err;
+  };
+  EXPECT_NE(stopped("saved", {"--learning-rate", "1e6"}).find("which is not saved; "), std::string::npos);
+  EXPECT_NE(stopped("tested", {"--learning-rate", "1e6", "--eval-every=1"}).find("the test loss became "), std::string::npos);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "support/temporary_folder.h"
+#include "train/plan_file.h"
 #include "train/snapshot.h"
 #include "trained_bits.h"
 
@@ -174,7 +175,7 @@ TEST(CompressedRuns, AResumedRunDrawsTheSameNumbers) {
   for (int i = 0; i < 2; ++i) step(whole);
   train::save_snapshot(folder / "snapshot", whole, {});
   for (int i = 0; i < 2; ++i) step(whole);
-  train::Session resumed(train::plan_of(train::inspect_snapshot(folder / "snapshot"), backend), backend, 99);
+  train::Session resumed(train::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
   train::load_snapshot(folder / "snapshot", resumed);
   resumed.set_learning_rate(0.1);
   for (int i = 0; i < 2; ++i) step(resumed);

@@ -13,6 +13,7 @@
 #include "plan/compile.h"
 #include "support/state_bytes.h"
 #include "support/temporary_folder.h"
+#include "train/plan_file.h"
 #include "train/session.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
@@ -160,7 +161,7 @@ TEST(FusedUpdateSnapshots, ARunGoesOnWithItsSavedPlanOrAnother) {
   for (int i = 0; i < 3; ++i) step(whole);
 
   const Backend backend = backend_of(setting);
-  train::Session resumed(train::plan_of(train::inspect_snapshot(folder / "snapshot"), backend), backend, 99);
+  train::Session resumed(train::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
   EXPECT_EQ(resumed.plan().planned_peak_bytes, whole.plan().planned_peak_bytes);
   // A plan made anew, as evaluation and export make one; here it trains on, too.
   train::Session plain = session_of(setting, false);

@@ -10,6 +10,7 @@
 #include "plan/compile.h"
 #include "support/state_bytes.h"
 #include "support/temporary_folder.h"
+#include "train/plan_file.h"
 #include "train/session.h"
 #include "train/snapshot.h"
 #include <snug/error.h>
@@ -179,7 +180,7 @@ TEST(MomentumBits, AResumedRunHasTheBitsOfOneThatWasNeverStopped) {
   for (int i = 0; i < 3; ++i) step(whole);
   train::save_snapshot(folder / "snapshot", whole, {});
   for (int i = 0; i < 2; ++i) step(whole);
-  train::Session resumed(train::plan_of(train::inspect_snapshot(folder / "snapshot"), backend), backend, 99);
+  train::Session resumed(train::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
   train::load_snapshot(folder / "snapshot", resumed);
   for (int i = 0; i < 2; ++i) step(resumed);
   EXPECT_TRUE(kept_bytes(resumed) == kept_bytes(whole));

@@ -7,6 +7,7 @@
 
 #include "base/checksum.h"
 #include "fuzz_input.h"
+#include "train/plan_file.h"
 #include "train/snapshot.h"
 #include <snug/error.h>
 
@@ -25,7 +26,11 @@ snug::train::Session& session() {
 const std::string& seed() {
   static const std::string bytes = [] {
     const std::filesystem::path path = std::filesystem::temp_directory_path() / ("snug_seed_" + std::to_string(::getpid()));
-    snug::train::save_snapshot(path, session(), {.best_metric = 0.5, .recipe = "model = \"x\"", .extras = {{"a", "b"}}});
+    snug::train::save_snapshot(path, session(),
+                               {.best_metric = 0.5,
+                                .data = snug::data::open_dataset("embedded", {})->description(),
+                                .recipe = "model = \"x\"",
+                                .extras = {{"a", "b"}}});
     std::ifstream file(path, std::ios::binary);
     std::string result{std::istreambuf_iterator<char>(file), {}};
     std::filesystem::remove(path);
@@ -60,7 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const snug::UserError&) {
   }
   try {
-    const snug::Plan plan = snug::train::plan_of(*info, backend());
+    const snug::Plan plan = snug::train::parse_plan(info->plan);
+    snug::train::check_kernels(plan, backend());
     if (snug::find_violation(plan)) std::abort();
   } catch (const snug::UserError&) {
   }

@@ -12,6 +12,8 @@ namespace snug::train {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 void expect_round_trip(const Plan& plan) {
   const std::string text = print_plan(plan);
   const Plan again = parse_plan(text);
@@ -64,8 +66,48 @@ TEST(PlanFile, TextsThatAreNoPlanAreRefused) {
   EXPECT_EQ(message(replaced("place states 0 ", "place states -64 ")),
             "the plan's placement has '-64' where a number of bytes belongs");
   EXPECT_EQ(message(replaced("red_zone 0 ", "red_zone 1 ")), "the plan has red zones of 1 bytes");
-  EXPECT_EQ(message(good + "x"), "the plan has more behind its placement");
+  EXPECT_EQ(message(good + "x"), "the plan has 'x' behind its placement");
   EXPECT_NE(message("x" + good).find("line 1"), std::string::npos);
+}
+
+TEST(PlanFile, WhatItWasMadeForComesBack) {
+  Plan plan = small_plan(backends::cpu_backend(1));
+  EXPECT_EQ(parse_plan(print_plan(plan)).made_for, "");
+  plan.made_for = "2 threads, a processor with (odd) 'signs' @ 3 GHz, oneDNN 2.6.3";
+  EXPECT_EQ(parse_plan(print_plan(plan)).made_for, plan.made_for);
+  plan.form = {.precision = "bf16", .nonzero = 0.1, .momentum_bits = 8};
+  expect_round_trip(plan);
+}
+
+// Every edit of a plan that is on file would compute something else, or something wrong.
+TEST(PlanFile, EditedFilesAreRefused) {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "small.plan";
+  const Plan plan = small_plan(backends::cpu_backend(1));
+  write_plan_file(path, plan);
+  EXPECT_EQ(read_plan_file(path).planned_peak_bytes, plan.planned_peak_bytes);
+  const std::string good = bytes_of(path);
+  const std::size_t value = good.find("value=0.0");
+  ASSERT_NE(value, std::string::npos);
+  std::string edited = good;
+  edited[value + 8] = '1';
+  write_bytes(path, edited);
+  EXPECT_EQ(
+      message_of<UserError>([&] { read_plan_file(path); }),
+      "'" + path.string() +
+          "' is not a plan that 'snug plan --save' made, or is damaged: its checksum is not that of its contents, so it was "
+          "edited or damaged; plan again");
+  EXPECT_NE(message_of<UserError>([&] { read_plan_file_of_run(path); }).find("its checksum is not"), std::string::npos);
+  const std::string unsealed = good.substr(0, good.rfind("checksum "));
+  write_bytes(path, unsealed);
+  EXPECT_NE(message_of<UserError>([&] { read_plan_file(path); }).find("it does not end with a checksum"), std::string::npos);
+  EXPECT_EQ(read_plan_file_of_run(path).planned_peak_bytes, plan.planned_peak_bytes) << "as earlier versions left them";
+  for (std::size_t at = 0; at < good.size(); at += 97) {
+    edited = good;
+    edited[at] = static_cast<char>(edited[at] ^ 1);
+    write_bytes(path, edited);
+    EXPECT_THROW(read_plan_file(path), UserError) << at;
+  }
 }
 
 TEST(PlanFile, DamageIsRefusedOrHarmless) {

@@ -37,7 +37,7 @@ TEST(RunFolder, NewRunHasItsFiles) {
             "\n"
             R"({"step":2,"epoch":1.0,"measured_peak_bytes":4096,"test_loss":null})"
             "\n");
-  EXPECT_EQ(parse_plan(bytes_of(path / "plan.txt")).planned_peak_bytes, session.plan().planned_peak_bytes);
+  EXPECT_EQ(read_plan_file(path / "plan.txt").planned_peak_bytes, session.plan().planned_peak_bytes);
   ASSERT_TRUE(run.find_latest_good().snapshot.has_value());
   EXPECT_EQ(run.find_latest_good().snapshot->counters.step, 1U);
 }

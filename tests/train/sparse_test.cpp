@@ -7,6 +7,7 @@
 
 #include "files.h"
 #include "small_session.h"
+#include "train/plan_file.h"
 #include "train/rewiring.h"
 #include "train/snapshot.h"
 #include "train/sparse_weights.h"
@@ -39,7 +40,7 @@ TEST(Sparse, ResumedRunHasTheBitsOfOneThatNeverStopped) {
     for (int i = 0; i < stop; ++i) step_and_rewire(first);
     save_snapshot(folder / "a", first, {});
     const Backend backend = backends::cpu_backend(1);
-    Session second(plan_of(inspect_snapshot(folder / "a"), backend), backend, 99);
+    Session second(parse_plan(inspect_snapshot(folder / "a").plan), backend, 99);
     step_and_rewire(second);
     load_snapshot(folder / "a", second);
     EXPECT_EQ(all_bytes(second), all_bytes(first));

@@ -1,0 +1,49 @@
+#include "api/trained_data.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "ops/ops.h"
+#include "train/plan_file.h"
+
+namespace snug {
+
+data::Description description_of(const train::Recipe& recipe, const Plan& plan) {
+  data::Description data{.name = recipe.data};
+  for (const State& state : plan.program.states) {
+    if (state.name != "images") continue;
+    data.channels = state.type.shape[1];
+    data.height = state.type.shape[2];
+    data.width = state.type.shape[3];
+  }
+  const Section* micro = plan.program.find_section(SectionKind::micro);
+  SNUG_CHECK(micro != nullptr, "a plan without a step was trained");
+  for (const Node& node : micro->nodes) {
+    if (node.op == &ops::softmax_cross_entropy) data.classes = micro->value(node.inputs[0]).type.shape[1];
+    if (node.op == &ops::image_input) {
+      data.mean = node.attributes.reals("mean");
+      data.std = node.attributes.reals("std");
+    }
+  }
+  // What the labels are called is not known.
+  for (std::int64_t label = 0; label < data.classes; ++label) data.class_names.push_back(std::to_string(label));
+  return data;
+}
+
+data::Description trained_on(const train::SnapshotInfo& snapshot, const train::Recipe& recipe) {
+  if (snapshot.progress.data) return *snapshot.progress.data;
+  return description_of(recipe, train::parse_plan(snapshot.plan));
+}
+
+train::Recipe with_whole_paths(train::Recipe recipe) {
+  const auto whole = [](const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+    return error ? path : absolute.lexically_normal().string();
+  };
+  if (recipe.data != "embedded" && recipe.data != "cifar10") recipe.data = whole(recipe.data);
+  if (recipe.init) recipe.init = whole(*recipe.init);
+  return recipe;
+}
+
+}  // namespace snug

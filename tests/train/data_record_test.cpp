@@ -1,0 +1,98 @@
+#include "train/data_record.h"
+
+#include <gtest/gtest.h>
+
+#include "files.h"
+#include <snug/error.h>
+
+namespace snug::train {
+
+namespace {
+
+data::Description pets() {
+  return {.name = "pets",
+          .channels = 3,
+          .height = 32,
+          .width = 32,
+          .classes = 2,
+          .class_names = {"cat", "dog"},
+          .train_examples = 100,
+          .test_examples = 10,
+          .mean = {0.1 + 0.2, 100, 200},
+          .std = {1, 2.5, 1 / 3.0},
+          .fingerprint = data::fingerprint_of("a") + data::fingerprint_of("b")};
+}
+
+TEST(DataRecord, ComesBackEqual) {
+  data::Description data = pets();
+  data.class_names = {"c\xFF\"t", "d\xC3\xB6g\n"};
+  data.name = "\xFF";
+  EXPECT_EQ(parse_data_record(print_data_record(data), "'x'"), data);
+}
+
+TEST(DataRecord, TextsThatAreNoneAreRefused) {
+  const std::string good = print_data_record(pets());
+  const auto message = [](const std::string& text) {
+    return message_of<UserError>([&] { parse_data_record(text, "'data.json'"); });
+  };
+  const std::string refusal = "'data.json' does not say what data the run was trained on; it is damaged";
+  EXPECT_EQ(message(""), refusal);
+  EXPECT_EQ(message("{}"), refusal);
+  EXPECT_EQ(message(good.substr(0, good.size() - 1)), refusal);
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  EXPECT_EQ(message(replaced("\"height\":32", "\"height\":0")), refusal);
+  EXPECT_EQ(message(replaced("\"channels\":3", "\"channels\":4")), refusal) << "three means";
+  EXPECT_EQ(message(replaced("\"fingerprint\":\"", "\"fingerprint\":\"x")), refusal);
+}
+
+TEST(DataRecord, SaysTheFirstThingThatDiffers) {
+  const auto difference = [](const auto& change) {
+    data::Description now = pets();
+    change(now);
+    return describe_difference(pets(), now);
+  };
+  EXPECT_EQ(difference([](auto& now) { now.name = "elsewhere"; }), "");
+  EXPECT_EQ(difference([](auto& now) {
+              now.class_names = {"dog", "cat"};
+            }),
+            "its class 0 is 'dog' where the run has 'cat' (its classes are dog, cat; the run's are cat, dog)");
+  EXPECT_EQ(difference([](auto& now) { now.height = 64; }),
+            "its images are 64x32 with 3 channels where the run has 32x32 with 3");
+  EXPECT_EQ(difference([](auto& now) { now.test_examples = 9; }),
+            "it has 100 images for training and 9 for testing where the run has 100 and 10");
+  EXPECT_EQ(difference([](auto& now) { ++now.fingerprint; }),
+            "its files have other names than those that the run was trained on");
+  EXPECT_EQ(difference([](auto& now) { now.mean[1] = 101; }),
+            "its images have changed: their mean is 0.3, 101, 200 where the run has 0.3, 100, 200");
+}
+
+TEST(DataRecord, ClassesThatAreOnlyNumberedGoWithAsManyNamedOnes) {
+  data::Description numbered = pets();
+  numbered.class_names = {"0", "1"};
+  EXPECT_EQ(describe_class_difference(pets(), numbered), "");
+  EXPECT_EQ(describe_class_difference(numbered, pets()), "");
+  numbered.class_names.emplace_back("2");
+  numbered.classes = 3;
+  EXPECT_EQ(describe_class_difference(pets(), numbered), "it has 3 classes (0, 1, 2) where the run has 2 (cat, dog)");
+}
+
+TEST(DataRecord, OnlyTheExampleThatCouldNotBeReadMayBeGone) {
+  data::Description now = pets();
+  now.train_examples = 99;
+  now.fingerprint -= data::fingerprint_of("b");
+  now.mean[0] = 7;
+  const data::Description same = same_data(pets(), now, data::fingerprint_of("b"));
+  EXPECT_EQ(same.train_examples, 99);
+  EXPECT_EQ(same.fingerprint, now.fingerprint);
+  EXPECT_EQ(same.mean, pets().mean) << "nothing is normalized otherwise";
+  EXPECT_EQ(same_data(pets(), pets(), data::fingerprint_of("b")), pets()) << "it was repaired";
+  EXPECT_THROW(same_data(pets(), now, data::fingerprint_of("a")), UserError) << "another one is gone";
+  EXPECT_THROW(same_data(pets(), now, std::nullopt), UserError);
+}
+
+}  // namespace
+
+}  // namespace snug::train
