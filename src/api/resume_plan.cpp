@@ -46,11 +46,7 @@ std::optional<std::string> find_misfit(const Plan& plan, const train::Recipe& re
                                        const Backend& backend) {
   if (!plan.made_for.empty() && plan.made_for != backend.made_for())
     return fmt::format("it was planned for {} and goes on with {}", plan.made_for, backend.made_for());
-  try {
-    train::check_kernels(plan, backend);
-  } catch (const UserError& error) {
-    return error.what();
-  }
+  if (auto misfit = train::find_kernel_misfit(plan, backend)) return misfit;
   if (!plan.made_for.empty()) return std::nullopt;
   // A plan of a version that did not say what it was made for: kernels may take weights in a foreign layout, but at a crawl.
   const FitRequest request = fit_request(recipe, data);
@@ -70,7 +66,10 @@ ResumedPlan plan_to_resume(const std::string& saved, const train::Recipe& recipe
   try {
     own = train::parse_plan(saved);
     const auto found = find_misfit(*own, recipe, data, backend);
-    if (!found) return {.plan = std::move(*own), .made_again_because = ""};
+    if (!found) {
+      sign(*own, recipe, backend);  // earlier versions did not
+      return {.plan = std::move(*own), .made_again_because = ""};
+    }
     misfit = *found;
   } catch (const UserError& error) {
     misfit = error.what();  // of a version whose plans this one cannot read

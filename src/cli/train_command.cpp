@@ -80,7 +80,7 @@ void refuse_flags_beside_plan(const Flags& flags) {
 void refuse_other_form(const Flags& flags, const ModelForm& asked, const Plan& plan) {
   if (!plan.form) return;
   const auto refuse = [&](std::string_view flag, const auto& planned) {
-    throw_user_error("the plan in '{0}' was made with {1} {2}; leave out {1}, or plan anew", *flags.plan, flag, planned);
+    throw_user_error("the plan in '{0}' was made with {1} {2}; leave out {1}, or plan again", *flags.plan, flag, planned);
   };
   if (flags.precision && asked.precision != plan.form->precision) refuse("--precision", plan.form->precision);
   if (flags.nonzero && asked.nonzero != plan.form->nonzero) refuse("--nonzero", plan.form->nonzero);

@@ -294,7 +294,7 @@ void adopt(Plan& plan, const Program& model) {
   const std::vector<std::string> want = essence_of(model);
   const auto [in_plan, in_model] = std::mismatch(have.begin(), have.end(), want.begin(), want.end());
   if (in_plan != have.end() || in_model != want.end()) {
-    throw_user_error("the plan is one of another '{}': it has {} where this run has {}; plan anew with the same flags",
+    throw_user_error("the plan is one of another '{}': it has {} where this run has {}; plan again with the same flags",
                      model.name, in_plan == have.end() ? "nothing" : *in_plan, in_model == want.end() ? "nothing" : *in_model);
   }
   for (Section& section : program.sections) {
@@ -305,25 +305,30 @@ void adopt(Plan& plan, const Program& model) {
   }
 }
 
-void check_kernels(const Plan& plan, const Backend& backend) {
-  constexpr std::string_view kWayOut =
-      "the plan was made for another backend, machine or library; plan anew and start from weights";
+std::optional<std::string> find_kernel_misfit(const Plan& plan, const Backend& backend) {
   for (const Section& section : plan.program.sections) {
     for (const Node& node : section.nodes) {
       const KernelDef* kernel = backend.find(node.kernel);
       if (kernel == nullptr || kernel->op != node.op->name)
-        throw_user_error("the {} backend has no kernel '{}' for {}: {}", backend.name, node.kernel, node.op->name, kWayOut);
+        return fmt::format("the {} backend has no kernel '{}' for {}", backend.name, node.kernel, node.op->name);
       const NodeTypes types = types_of(section, node);
       const KernelMatch match = kernel->match(backend.query(node, types));
       if (const auto* refusal = std::get_if<Refuse>(&match))
-        throw_user_error("kernel '{}' does not take a node of the plan ({}): {}", node.kernel, refusal->reason, kWayOut);
+        return fmt::format("kernel '{}' does not take a node of the plan ({})", node.kernel, refusal->reason);
       const Bytes given = node.workspace.valid() ? section.value(node.workspace).type.bytes() : Bytes(0);
       if (const Bytes wanted = std::get<Accept>(match).workspace; wanted > given) {
-        throw_user_error("kernel '{}' wants {} bytes of workspace where the plan has {}: {}", node.kernel, wanted.count(),
-                         given.count(), kWayOut);
+        return fmt::format("kernel '{}' wants {} bytes of workspace where the plan has {}", node.kernel, wanted.count(),
+                           given.count());
       }
     }
   }
+  return std::nullopt;
+}
+
+void check_kernels(const Plan& plan, const Backend& backend) {
+  if (const auto misfit = find_kernel_misfit(plan, backend))
+    throw_user_error("{}: the plan was made for another backend, machine or library; plan again, and start from weights",
+                     *misfit);
 }
 
 }  // namespace snug::train

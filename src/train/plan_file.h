@@ -14,6 +14,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,8 +39,10 @@ Plan read_plan_file_of_run(const std::filesystem::path& path);
 // same: batch, states, forward pass, optimizer.
 void adopt(Plan& plan, const Program& model);
 
-// UserError unless the backend has the kernels that the plan names and they take its nodes in the workspace it gives them: a plan
-// is made for one backend, library version and instruction set.
+// What stands in the way of running the plan on this backend, as a part of a sentence: a kernel that is not there, or does not take
+// its node in the workspace that the plan gives it. A plan is made for one backend, library version and instruction set.
+std::optional<std::string> find_kernel_misfit(const Plan& plan, const Backend& backend);
+// UserError with that and the way out.
 void check_kernels(const Plan& plan, const Backend& backend);
 
 }  // namespace snug::train

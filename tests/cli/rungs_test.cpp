@@ -99,11 +99,11 @@ TEST(Rungs, AFormThatWasPlannedIsTrainedFromItsFile) {
   const std::string plan = run_of(1) + "/plan.txt";
   const Words again = Words{"train"} + model + Words{"--steps", "1", "--plan", plan, "--out", run_of(3)};
   EXPECT_EQ(run_snug(again + Words{"--precision", "bf16"}).err,
-            "snug: the plan in '" + plan + "' was made with --precision fp16; leave out --precision, or plan anew\n");
+            "snug: the plan in '" + plan + "' was made with --precision fp16; leave out --precision, or plan again\n");
   EXPECT_EQ(run_snug(again + Words{"--nonzero", "1"}).err,
-            "snug: the plan in '" + plan + "' was made with --nonzero 0.3; leave out --nonzero, or plan anew\n");
+            "snug: the plan in '" + plan + "' was made with --nonzero 0.3; leave out --nonzero, or plan again\n");
   EXPECT_EQ(run_snug(again + Words{"--momentum-bits", "8"}).err,
-            "snug: the plan in '" + plan + "' was made with --momentum-bits 32; leave out --momentum-bits, or plan anew\n");
+            "snug: the plan in '" + plan + "' was made with --momentum-bits 32; leave out --momentum-bits, or plan again\n");
   EXPECT_EQ(json_of(again + Words{"--precision", "fp16"}).at("nonzero"), 0.3);
 }
 

@@ -351,7 +351,7 @@ std::unique_ptr<BoundKernel> Convolutions::bind(const Choice& choice, const Conv
   SNUG_CHECK(choice.plan != nullptr, "cuDNN refused this convolution ({}), but the plan has it", choice.refusal);
   const std::span<std::byte> usable = on_library_boundary(workspace);
   if (Bytes(static_cast<std::int64_t>(usable.size())) < choice.workspace) {
-    throw_user_error("a convolution was planned with {} bytes of workspace and cuDNN now wants {}; plan anew with this version",
+    throw_user_error("a convolution was planned with {} bytes of workspace and cuDNN now wants {}; plan again with this version",
                      usable.size(), choice.workspace.count());
   }
   return std::make_unique<BoundConvolution>(handle_.get(), choice.plan, operands, usable.data());

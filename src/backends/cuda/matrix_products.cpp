@@ -171,7 +171,7 @@ std::unique_ptr<BoundKernel> MatrixProducts::bind(const Choice& choice, const vo
   const std::span<std::byte> usable = on_library_boundary(workspace);
   if (Bytes(static_cast<std::int64_t>(usable.size())) < choice.workspace) {
     throw_user_error(
-        "a matrix product was planned with {} bytes of workspace and cuBLASLt now wants {}; plan anew with this version",
+        "a matrix product was planned with {} bytes of workspace and cuBLASLt now wants {}; plan again with this version",
         usable.size(), choice.workspace.count());
   }
   return std::make_unique<BoundProduct>(
