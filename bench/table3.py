@@ -14,7 +14,7 @@ docs/results/ROW-seedK.json, of which bench/results.py makes docs/results.md.
 import argparse, concurrent.futures, contextlib, dataclasses, json, os, random, shutil, signal, subprocess, sys, tempfile, time
 
 from experiments import rows
-from experiments.runs import Run, bring_back, carry_away, read_bytes, write_whole
+from experiments.runs import MOST_PACKED_BYTES, Run, bring_back, carry_away, read_bytes, write_whole
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -117,11 +117,20 @@ def selected_runs(options):
         work = [pair for pair in work if pair[0].name in options.rows.split(",")]
     if options.seeds:
         work = [pair for pair in work if pair[1] in numbers_of(options.seeds, "--seeds")]
+    return runs_of(work, options)
+
+
+def runs_of(work, options):
     runs = {}
     for row, seed in work:
         run = Run(changed(row, options), seed, options.state, options.results)
         runs.setdefault(run.name, run)  # --set can make two rows one
     return list(runs.values())
+
+
+def every_run(options):
+    """What travels: also runs that are not asked for now, or they would be lost on the way."""
+    return runs_of(rows.order_of_work(list(rows.EXPERIMENTS)), options)
 
 
 def in_order(runs):
@@ -229,6 +238,9 @@ class Runner:
     def end(self, process):
         run, begun_at, first_step = self.active.pop(process)
         said = last_json(run.folder + ".out")
+        if self.stopping and process.returncode == -signal.SIGTERM:
+            print(f"{self.clock()} {run.name}: stopped before it could begin", flush=True)
+            return
         if process.returncode != 0 or said is None:
             self.failed.append(run)
             tail = read_bytes(run.folder + ".log")[-600:].decode(errors="replace").strip().splitlines()[-3:]
@@ -279,9 +291,12 @@ class Runner:
 
     def pack(self):
         """Runs that are not done, and the results of this call."""
-        runs = [run for run in self.runs if run.has_begun() and not run.is_done()]
+        runs = [run for run in every_run(self.options) if run.has_begun() and not run.is_done()]
         with concurrent.futures.ThreadPoolExecutor() as pool:
             files = dict(zip([run.name + ".tar.xz" for run in runs], pool.map(Run.pack, runs)))
+        for name, content in files.items():
+            if len(content) > MOST_PACKED_BYTES:
+                print(f"table3: {name} has {len(content):,} bytes; {MOST_PACKED_BYTES:,} were to be the most", file=sys.stderr)
         files |= {os.path.basename(run.result_path): read_bytes(run.result_path) for run in self.finished}
         archives = carry_away(files, self.options.pack)
         print(f"{self.clock()} packed {len(runs)} runs and {len(self.finished)} results into {archives} archives in {self.options.pack}", flush=True)
@@ -298,11 +313,11 @@ def last_json(path):
 def main(arguments):
     options = parse_arguments(arguments)
     if options.self_test:
-        from experiments import self_test
-        return self_test.run()
+        from experiments import table3_tests, testing
+        return testing.run_tests("table3", table3_tests)
     runs = selected_runs(options)
     if options.unpack:
-        brought = bring_back(options.unpack, {run.name: run for run in runs}, options.results)
+        brought = bring_back(options.unpack, {run.name: run for run in every_run(options)}, options.results)
         print(f"brought in {len(brought)} runs: {', '.join(brought)}")
     if options.list:
         show_list(runs)
