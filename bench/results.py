@@ -180,16 +180,14 @@ def against_bytes(found, experiment, group_of):
     return [(group_of(row), row, measured[key(row)], found[row.name]) for row in listed if not row.steps and row.name in found and key(row) in measured]
 
 
-def bytes_figure(found, experiment, name, title, group_of, more=()):
-    have = against_bytes(found, experiment, group_of)
-    if not have:
-        return nothing_yet(experiment), {}
+def bytes_figure(name, title, have, more=()):
+    """Of what against_bytes gives: a chart and its table, a curve for each group."""
     groups = {}
     for group, row, small, results in have:
         groups.setdefault(group, []).append((small["measured_peak_bytes"] / 1e6, *accuracy(results)))
-    body = [[group, str(row.microbatch), f"{small['measured_peak_bytes']:,}", accuracy_text(results), seeds_text(results)] for group, row, small, results in have]
+    body = [[group, row.model, percent(row.nonzero), str(row.microbatch), f"{small['measured_peak_bytes']:,}", accuracy_text(results), seeds_text(results)] for group, row, small, results in have]
     series = [{"name": group, "points": points} for group, points in groups.items()] + list(more)
-    return (figure(name, title) + "\n\n" + table(["", "microbatch", "measured bytes", "best epoch", "seeds"], body),
+    return (figure(name, title) + "\n\n" + table(["", "model", "nonzero", "microbatch", "measured bytes", "best epoch", "seeds"], body),
             {name: chart(title, "measured peak (MB)", "test accuracy (%), best epoch", series, log_x=True)})
 
 
@@ -198,14 +196,21 @@ def combined(found):
             if row.name in found and (small := true_bytes_of(found, row))]
     report = {"name": "the report's Table 3", "points": [(size / 1e6, mean, half) for size, mean, half in REPORT_TABLE3.values()], "line": False, "marker": "diamond"}
     full = [{"name": f"Table 3, {rows.FULL_EPOCHS} epochs", "points": ours, "marker": "diamond"}] if ours else []
-    if not against_bytes(found, "figure7", label) and ours:
-        title = f"Accuracy against bytes: Table 3, {rows.FULL_EPOCHS} epochs"
-        return figure("combined", title), {"combined": chart(title, "measured peak (MB)", "test accuracy (%), best epoch", [*full, report], log_x=True)}
-    return bytes_figure(found, "figure7", "combined", f"Accuracy against bytes, {rows.SHORT_EPOCHS} epochs unless said", lambda row: percent(row.nonzero) + " nonzero", [*full, report])
+    have = against_bytes(found, "figure7", lambda row: percent(row.nonzero) + " nonzero")
+    if have:
+        return bytes_figure("combined", f"Accuracy against bytes, {rows.SHORT_EPOCHS} epochs unless said", have, [*full, report])
+    if not full:
+        return nothing_yet("figure7"), {}
+    title = f"Accuracy against bytes: Table 3, {rows.FULL_EPOCHS} epochs"
+    return figure("combined", title), {"combined": chart(title, "measured peak (MB)", "test accuracy (%), best epoch", [*full, report], log_x=True)}
 
 
 def smaller(found):
-    return bytes_figure(found, "figure8", "smaller", f"Smaller networks against bytes, {rows.SHORT_EPOCHS} epochs", lambda row: f"{row.model}, microbatch {row.microbatch}")
+    have = against_bytes(found, "figure8", lambda row: f"{'narrow' if row.model.startswith('wrn-28-') else 'shallow'}, {row.microbatch}")
+    if not have:
+        return nothing_yet("figure8"), {}
+    sparse = [one for one in against_bytes(found, "figure7", lambda row: f"sparse, {row.microbatch}") if one[1].microbatch in (4, 10)]
+    return bytes_figure("smaller", f"Smaller networks beside sparse ones, microbatches of 10 and 4, {rows.SHORT_EPOCHS} epochs", have + sparse)
 
 
 def grid(found):

@@ -68,6 +68,13 @@ class Page(Folder):
         self.assertIn("| 30%, 10 | 6.7 MB | 6,595,200 | 93.95 ± 0.18 | 94.10 ± 0.25 | 94.00 ± 0.25 | 3, 2 simulated | 94.00 in 6,595,200 |", self.text("table3"))
         self.assertIn("| 20%, 4 | 3.6 MB |  | 93.08 ± 0.15 |  |  |  |  |", self.text("table3"))
 
+    def test_FinishedRowsOfTable3StandBesideTheReportsInTheFigure(self):
+        self.add(made_up(rows.rows_by_name()["fp16-30-10"], 0, 0.94))
+        self.run_page()
+        names = [text.text for text in xml.parse(self.at("images", "results_combined.svg")).getroot().iter(SVG + "text")]
+        self.assertIn("Table 3, 200 epochs", names)
+        self.assertIn("the report's Table 3", names)
+
     def test_ProseStaysAndOnlySectionsChange(self):
         self.run_page()
         with open(self.at("page.md")) as file:
@@ -139,3 +146,4 @@ class Chart(unittest.TestCase):
     def test_TicksAreRoundNumbersInside(self):
         self.assertEqual(svg.ticks_of(91.6, 94.6), [92.0, 92.5, 93.0, 93.5, 94.0, 94.5])
         self.assertEqual(svg.log_ticks(2, 60), [2.0, 5.0, 10.0, 20.0, 50.0])
+        self.assertEqual(svg.log_ticks(2.5, 8.5), [3.0, 4.0, 5.0, 6.0, 8.0])

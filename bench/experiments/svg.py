@@ -6,7 +6,7 @@ WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 170, 40, 55  # around the plot; the legend is on the right
 # Chosen to be told apart by people who see few colors, too; the second of each is for dark pages.
 COLORS = [("#0072b2", "#56b4e9"), ("#d55e00", "#ff8c42"), ("#009e73", "#3ddbb0"), ("#a8528a", "#e29bc8"), ("#8a6d00", "#f0e442"), ("#555555", "#bbbbbb"),
-          ("#7a1fa2", "#c792ea")]
+          ("#7a1fa2", "#c792ea"), ("#000000", "#ffffff")]
 
 
 def style():
@@ -29,8 +29,12 @@ def ticks_of(low, high):
 
 
 def log_ticks(low, high):
-    candidates = [factor * 10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1) for factor in (1, 2, 5)]
-    return [tick for tick in candidates if low <= tick <= high]
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1, 2, 5), (1, 2, 3, 4, 5, 6, 8)):  # the second where the first would leave too few
+        ticks = [factor * 10.0**power for power in powers for factor in factors if low <= factor * 10.0**power <= high]
+        if len(ticks) > 2:
+            break
+    return ticks
 
 
 def coordinate(value):
