@@ -14,7 +14,7 @@ docs/results/ROW-seedK.json, of which bench/results.py makes docs/results.md.
 import argparse, concurrent.futures, contextlib, dataclasses, json, os, random, shutil, signal, subprocess, sys, tempfile, time
 
 from experiments import rows
-from experiments.runs import MOST_PACKED_BYTES, Run, bring_back, carry_away, read_bytes, write_whole
+from experiments.runs import MOST_PACKED_BYTES, Run, bring_back, carry_away, read_bytes, results_in, write_whole
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -290,14 +290,14 @@ class Runner:
         return min(LEAST_SECONDS, 60 * self.options.minutes / 4) if self.options.minutes else 0
 
     def pack(self):
-        """Runs that are not done, and the results of this call."""
+        """Runs that are not done, the results of this call, and those that an earlier one left in the same folder."""
         runs = [run for run in every_run(self.options) if run.has_begun() and not run.is_done()]
         with concurrent.futures.ThreadPoolExecutor() as pool:
             files = dict(zip([run.name + ".tar.xz" for run in runs], pool.map(Run.pack, runs)))
         for name, content in files.items():
             if len(content) > MOST_PACKED_BYTES:
                 print(f"table3: {name} has {len(content):,} bytes; {MOST_PACKED_BYTES:,} were to be the most", file=sys.stderr)
-        files |= {os.path.basename(run.result_path): read_bytes(run.result_path) for run in self.finished}
+        files |= results_in(self.options.pack) | {os.path.basename(run.result_path): read_bytes(run.result_path) for run in self.finished}
         archives = carry_away(files, self.options.pack)
         print(f"{self.clock()} packed {len(runs)} runs and {len(self.finished)} results into {archives} archives in {self.options.pack}", flush=True)
 

@@ -156,6 +156,11 @@ def carried(folder):
     return [os.path.join(folder, name) for name in names if re.fullmatch(r"carry_\d+\.tar", name)]
 
 
+def results_in(folder):
+    """Of finished runs, in archives that carry_away made."""
+    return {name: content for path in carried(folder) for name, content in files_of(read_bytes(path)).items() if name.endswith(".json")}
+
+
 def bring_back(folder, runs_by_name, results):
     """What carry_away made: results into `results`, runs into their folders. Names of the runs that it moved forward."""
     brought = []

@@ -107,6 +107,11 @@ class Runner(Folder):
         self.assertEqual(sorted(name for path in runs.carried(self.at("carry")) for name in runs.files_of(runs.read_bytes(path))),
                          ["fp16-100-4-e5000-seed0.tar.xz", "fp16-20-4-e5000-seed0.tar.xz"])
 
+    def test_ResultsOfAnEarlierCallStayInThePack(self):
+        for seed in ("0", "1"):
+            self.table3("--rows", "fp16-20-4", "--seeds", seed, "--epochs", "2", "--pack", self.at("carry"))
+        self.assertEqual(sorted(runs.results_in(self.at("carry"))), ["fp16-20-4-e2-seed0.json", "fp16-20-4-e2-seed1.json"])
+
     def test_RunnerStopsWhenItsMinutesAreOver(self):
         done = self.table3("--rows", "fp16-20-4", "--epochs", "50000", "--minutes", "0.03", "--reserve", "0", "--jobs", "3")  # 1,000 seconds of work
         self.assertEqual(done.returncode, 0, done.stderr)
