@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Collects what another machine with an NVIDIA GPU needs to run snug, the conformance tests, step_bench, the comparison with PyTorch and that
-# between checkpointing strategies, into build/bundle/: programs, plugin, scripts, and the shared libraries that such a machine may lack.
+# Collects what another machine with an NVIDIA GPU needs to run snug, the conformance tests, step_bench, the comparison with PyTorch, that
+# between checkpointing strategies and the report's experiments, into build/bundle/: programs, plugin, scripts, and the shared libraries that such a machine may lack.
 # CUDA's own libraries and cuDNN come from there; run.sh finds them.
 # usage: scripts/bundle.sh [build folder]        default: build/cuda
 set -euo pipefail
@@ -13,7 +13,10 @@ cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug snug_cuda snug_confo
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/bench"
 cp "$build/snug" "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$bundle/bin/"
-cp bench/against_torch.py bench/torch_step.py bench/exactness.py "$bundle/bench/"
+cp bench/against_torch.py bench/torch_step.py bench/exactness.py bench/table3.py "$bundle/bench/"
+mkdir "$bundle/bench/experiments"
+cp bench/experiments/*.py "$bundle/bench/experiments/"
+git describe --always --dirty --abbrev=12 >"$bundle/commit"
 strip --strip-unneeded "$bundle"/bin/*
 
 # The C library and its kin are newer there, or the same; NVIDIA's libraries are large, and must fit the driver.
@@ -26,6 +29,7 @@ cat >"$bundle/run.sh" <<'RUN'
 #!/usr/bin/env bash
 # usage: run.sh snug ... | run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh against_torch <its options>
 #        run.sh exactness <its options>: are the bits the same under every checkpointing strategy?
+#        run.sh table3 <its options>: the report's experiments
 #        run.sh      (a bit of everything)
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -56,6 +60,7 @@ case $what in
   # PyTorch brings libraries of its own; step_bench comes back here for ours.
   against_torch) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/against_torch.py" --device cuda "$@" ;;
   exactness) exec python3 "$here/bench/exactness.py" "$@" ;;
+  table3) exec python3 "$here/bench/table3.py" "$@" ;;
   all)
     "$here/bin/snug_conformance_test" --gtest_filter='*cuda*'
     failed=$?
@@ -64,7 +69,7 @@ case $what in
     done
     exit $failed
     ;;
-  *) echo "usage: run.sh [snug|conformance|bench|against_torch|exactness|all] ..." >&2 && exit 2 ;;
+  *) echo "usage: run.sh [snug|conformance|bench|against_torch|exactness|table3|all] ..." >&2 && exit 2 ;;
 esac
 RUN
 chmod +x "$bundle/run.sh"
