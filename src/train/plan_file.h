@@ -39,8 +39,8 @@ Plan read_plan_file_of_run(const std::filesystem::path& path);
 // same: batch, states, forward pass, optimizer.
 void adopt(Plan& plan, const Program& model);
 
-// What stands in the way of running the plan on this backend, as a part of a sentence: a kernel that is not there, or does not take
-// its node in the workspace that the plan gives it. A plan is made for one backend, library version and instruction set.
+// What stands in the way of running the plan on this backend, as a part of a sentence: a kernel that is not there, or does not
+// take its node in the workspace that the plan gives it. A plan is made for one backend, library version and instruction set.
 std::optional<std::string> find_kernel_misfit(const Plan& plan, const Backend& backend);
 // UserError with that and the way out.
 void check_kernels(const Plan& plan, const Backend& backend);
