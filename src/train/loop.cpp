@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "data/stream.h"
+#include "train/overheads.h"
 #include "train/peak_measurement.h"
 
 namespace snug::train {
@@ -205,9 +206,12 @@ void Loop::evaluate() {
   const Evaluation evaluation{.step = session_.step(), .loss = done.loss, .accuracy = accuracy};
   progress_.last_evaluation = evaluation;
   const auto examples = static_cast<double>(dataset_.description().train_examples);
+  const Overheads overheads = measure_overheads(session_);
   folder_.add_metrics({.step = evaluation.step,
                        .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
                        .measured_peak_bytes = session_.executor().measured_peak_bytes().count(),
+                       .process_overhead_bytes = overheads.process_overhead_bytes.count(),
+                       .device_overhead_bytes = overheads.device ? std::optional(overheads.device->bytes.count()) : std::nullopt,
                        .test_loss = evaluation.loss,
                        .test_accuracy = evaluation.accuracy});
   listener_.on_evaluation(evaluation, best);
