@@ -4,6 +4,7 @@
 //   driver_bytes                       all of them, as a table
 //   driver_bytes --only training       those whose name begins so
 //   driver_bytes --json --smi          as JSON, and what nvidia-smi says at the end of each
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -344,7 +345,7 @@ int main(int argc, char** argv) {
       if (!json) print(results.back());
     }
     if (json) std::puts(results.dump().c_str());
-    return 0;
+    return std::ranges::any_of(results, [](const Json& result) { return result.contains("failed"); }) ? 1 : 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "driver_bytes: {}\n", error.what());
     return 1;

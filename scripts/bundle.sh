@@ -22,6 +22,8 @@ ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | 
   if [[ ! $name =~ $left_there ]]; then cp -L "$path" "$bundle/lib/$name"; fi
 done
 
+gzip -9 "$bundle/lib/libdnnl.so.2" # most of the bytes, and a third of them when packed; run.sh unpacks it
+
 cat >"$bundle/run.sh" <<'RUN'
 #!/usr/bin/env bash
 # usage: run.sh snug ... | run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh against_torch <its options>
@@ -30,6 +32,10 @@ cat >"$bundle/run.sh" <<'RUN'
 #        run.sh      (a bit of everything)
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+
+for packed in "$here"/lib/*.gz; do
+  if [[ ! -e ${packed%.gz} ]]; then gunzip -c "$packed" >"$packed.part" && mv "$packed.part" "${packed%.gz}"; fi
+done
 
 # The folder of a library: PyTorch's packages first (their cuDNN is the newest), then the toolkit's and the system's.
 folder_of() {

@@ -68,7 +68,6 @@ TEST(DriverAccount, AsksAgainWithMoreRoomWhenManyProcessesShareTheDevice) {
 }
 
 TEST(DriverAccount, ProcessThatIsNotListedIsCountedByTheGrowthOfTheDevice) {
-  driver.used = 0;
   const Nvml nvml = fake_nvml();
   driver.used = 3000;
   const DriverAccount account(nvml, "0000:01:00.0", kOurPid);

@@ -26,7 +26,7 @@ Ended run_on_fake_gpu(const std::vector<std::string>& arguments, const char* dri
 }
 
 std::vector<std::string> train(const std::filesystem::path& out, const std::string& device = "cuda") {
-  return {"train", "small-cnn", "--batch", "20", "--steps", "3", "--device", device, "--out", out.string()};
+  return {"train", "small-cnn", "--batch", "20", "--steps", "3", "--threads", "1", "--device", device, "--out", out.string()};
 }
 
 std::string text_of(const std::filesystem::path& path) {
