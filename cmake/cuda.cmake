@@ -20,7 +20,7 @@ endif()
 
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu
      ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cpp)
-list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/src/backends/operands.cpp)
+list(APPEND cuda_sources ${PROJECT_SOURCE_DIR}/src/backends/operands.cpp ${PROJECT_SOURCE_DIR}/src/backends/driver_account.cpp)
 set(cuda_exports ${PROJECT_SOURCE_DIR}/src/backends/cuda/exports.map)
 add_library(snug_cuda MODULE ${cuda_sources})
 set_target_properties(snug_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} LINK_DEPENDS ${cuda_exports})
@@ -31,6 +31,6 @@ target_compile_options(snug_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false
 # Its own copies of what it needs of the program (constants and pure functions, no state) stay its own.
 target_link_options(snug_cuda PRIVATE -Wl,--version-script=${cuda_exports} -Wl,--no-undefined)
 snug_closure(below_cuda ops)
-target_link_libraries(snug_cuda PRIVATE snug_options ${below_cuda} ${SNUG_CUDNN_LIBRARY} CUDA::cublasLt CUDA::cudart_static)
+target_link_libraries(snug_cuda PRIVATE snug_options ${below_cuda} ${SNUG_CUDNN_LIBRARY} CUDA::cublasLt CUDA::cudart_static ${CMAKE_DL_LIBS})
 add_dependencies(snug_products snug_cuda)
 install(TARGETS snug_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -120,12 +120,24 @@ function(snug_step_bench)
   target_link_libraries(step_bench PRIVATE ${targets} CLI11::CLI11 nlohmann_json::nlohmann_json)
 endfunction()
 
+# bench/driver_bytes.cpp asks the driver of a GPU what it takes; only with the CUDA backend.
+function(snug_driver_bytes)
+  snug_closure(targets api)
+  add_executable(driver_bytes ${PROJECT_SOURCE_DIR}/bench/driver_bytes.cpp ${PROJECT_SOURCE_DIR}/bench/driver_bytes/kernels.cu
+                              ${PROJECT_SOURCE_DIR}/bench/driver_bytes/libraries.cpp)
+  set_target_properties(driver_bytes PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+  target_include_directories(driver_bytes PRIVATE ${PROJECT_SOURCE_DIR}/bench)
+  target_include_directories(driver_bytes SYSTEM PRIVATE ${SNUG_CUDNN_INCLUDE_DIR})
+  target_link_libraries(driver_bytes PRIVATE ${targets} CLI11::CLI11 nlohmann_json::nlohmann_json ${SNUG_CUDNN_LIBRARY} CUDA::cublasLt
+                                             CUDA::cudart_static)
+endfunction()
+
 # Every other bench/<name>.cpp, with what lies in bench/<name>/, is a Google Benchmark program <name>; it may look inside.
 function(snug_benchmarks)
   find_package(benchmark REQUIRED)
   snug_closure(targets api)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/step_bench.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/(step_bench|driver_bytes).cpp$")
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM name)
     file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/${name}/*.cpp)
@@ -144,6 +156,17 @@ function(snug_test_headers)
   target_compile_options(snug_test_headers PRIVATE -fPIE)
   target_link_libraries(snug_test_headers PRIVATE snug_options GTest::gtest fmt::fmt OpenMP::OpenMP_CXX)
   target_precompile_headers(snug_test_headers PRIVATE <gtest/gtest.h> <fmt/format.h> <algorithm> <functional> <map> <string> <vector>)
+endfunction()
+
+# A plugin in the place of libsnug_cuda.so, for tests of the command without a GPU.
+function(snug_fake_cuda_plugin)
+  snug_closure(targets backends)
+  set(exports ${PROJECT_SOURCE_DIR}/src/backends/cuda/exports.map)
+  add_library(snug_fake_cuda MODULE ${PROJECT_SOURCE_DIR}/tests/fake_cuda/fake_cuda_plugin.cpp)
+  set_target_properties(snug_fake_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests LINK_DEPENDS ${exports})
+  target_include_directories(snug_fake_cuda PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  target_link_options(snug_fake_cuda PRIVATE -Wl,--version-script=${exports})
+  target_link_libraries(snug_fake_cuda PRIVATE snug_options ${targets})
 endfunction()
 
 # snug_test(<folder> DEPENDS <folder of src>...): one GoogleTest program from tests/<folder>, all .cpp files below it.
@@ -166,8 +189,9 @@ function(snug_test folder)
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX) # its flag must be the one of the headers below
   target_precompile_headers(${target} REUSE_FROM snug_test_headers)
   if(TARGET snug AND cli IN_LIST arg_DEPENDS)
-    target_compile_definitions(${target} PRIVATE SNUG_PROGRAM="$<TARGET_FILE:snug>")
-    add_dependencies(${target} snug)
+    target_compile_definitions(${target} PRIVATE SNUG_PROGRAM="$<TARGET_FILE:snug>"
+                                                 SNUG_FAKE_CUDA_PLUGIN="$<TARGET_FILE:snug_fake_cuda>")
+    add_dependencies(${target} snug snug_fake_cuda)
   endif()
   # Threads that wait must not spin: tests run side by side and share the cores.
   gtest_discover_tests(

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Collects what another machine with an NVIDIA GPU needs to run snug, the conformance tests, step_bench, the comparison with PyTorch, that
-# between checkpointing strategies and the report's experiments, into build/bundle/: programs, plugin, scripts, and the shared libraries that such a machine may lack.
+# Collects what another machine with an NVIDIA GPU needs to run snug, the conformance tests, step_bench, driver_bytes, the comparison with PyTorch,
+# that between checkpointing strategies and the report's experiments, into build/bundle/: programs, plugin, scripts, and the shared libraries that such a
+# machine may lack.
 # CUDA's own libraries and cuDNN come from there; run.sh finds them.
 # usage: scripts/bundle.sh [build folder]        default: build/cuda
 set -euo pipefail
@@ -9,10 +10,10 @@ build=${1:-build/cuda}
 bundle=build/bundle
 limit_mb=63
 
-cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug snug_cuda snug_conformance_test step_bench
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug snug_cuda snug_conformance_test step_bench driver_bytes
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/bench"
-cp "$build/snug" "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$bundle/bin/"
+cp "$build/snug" "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$build/bench/driver_bytes" "$bundle/bin/"
 cp bench/against_torch.py bench/torch_step.py bench/exactness.py bench/table3.py "$bundle/bench/"
 mkdir "$bundle/bench/experiments"
 cp bench/experiments/*.py "$bundle/bench/experiments/"
@@ -25,14 +26,21 @@ ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | 
   if [[ ! $name =~ $left_there ]]; then cp -L "$path" "$bundle/lib/$name"; fi
 done
 
+gzip -9 "$bundle/lib/libdnnl.so.2" # most of the bytes, and a third of them when packed; run.sh unpacks it
+
 cat >"$bundle/run.sh" <<'RUN'
 #!/usr/bin/env bash
 # usage: run.sh snug ... | run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh against_torch <its options>
 #        run.sh exactness <its options>: are the bits the same under every checkpointing strategy?
 #        run.sh table3 <its options>: the report's experiments
+#        run.sh driver_bytes <its options>: what the driver takes on the GPU, step by step
 #        run.sh      (a bit of everything)
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+
+for packed in "$here"/lib/*.gz; do
+  if [[ ! -e ${packed%.gz} ]]; then gunzip -c "$packed" >"$packed.part" && mv "$packed.part" "${packed%.gz}"; fi
+done
 
 # The folder of a library: PyTorch's packages first (their cuDNN is the newest), then the toolkit's and the system's.
 folder_of() {
@@ -57,6 +65,7 @@ case $what in
   snug) exec "$here/bin/snug" "$@" ;;
   conformance) exec "$here/bin/snug_conformance_test" --gtest_filter='*cuda*' "$@" ;;
   bench) exec "$here/bin/step_bench" "$@" ;;
+  driver_bytes) exec "$here/bin/driver_bytes" "$@" ;;
   # PyTorch brings libraries of its own; step_bench comes back here for ours.
   against_torch) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/against_torch.py" --device cuda "$@" ;;
   exactness) exec python3 "$here/bench/exactness.py" "$@" ;;
@@ -69,7 +78,7 @@ case $what in
     done
     exit $failed
     ;;
-  *) echo "usage: run.sh [snug|conformance|bench|against_torch|exactness|table3|all] ..." >&2 && exit 2 ;;
+  *) echo "usage: run.sh [snug|conformance|bench|driver_bytes|against_torch|exactness|table3|all] ..." >&2 && exit 2 ;;
 esac
 RUN
 chmod +x "$bundle/run.sh"

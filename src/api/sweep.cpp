@@ -14,7 +14,6 @@
 #include "base/child_process.h"
 #include "base/error.h"
 #include "base/median.h"
-#include "base/process_memory.h"
 #include "base/threads.h"
 #include "data/stream.h"
 #include "report/frontier.h"
@@ -181,18 +180,16 @@ void train_plan(const SweepRequest& request, const std::filesystem::path& file, 
     }
     std::vector<double> seconds(static_cast<std::size_t>(request.steps));
     for (double& s : seconds) s = seconds_of_step(session, batches.next());
-    const bool in_process = session.executor().arena().host_accessible();
-    const Bytes resident = process_memory().peak_resident;
-    const Bytes arena = in_process ? session.plan().planned_peak_bytes : Bytes(0);
-    return Json{{"measured", session.executor().measured_peak_bytes().count()},
-                {"resident", resident.count()},
-                {"overhead", (resident - arena).count()},
-                {"seconds", median(seconds)}}
-        .dump();
+    const train::Overheads overheads = train::measure_overheads(session);
+    Json json{{"measured", session.executor().measured_peak_bytes().count()},
+              {"resident", overheads.peak_resident_bytes.count()},
+              {"seconds", median(seconds)}};
+    train::put_overheads(json, overheads);
+    return json.dump();
   }));
   plan.measured_peak_bytes = Bytes(result.at("measured").get<std::int64_t>());
-  plan.peak_resident_bytes = Bytes(result.at("resident").get<std::int64_t>());
-  plan.process_overhead_bytes = Bytes(result.at("overhead").get<std::int64_t>());
+  plan.overheads = train::read_overheads(result);
+  plan.overheads.peak_resident_bytes = Bytes(result.at("resident").get<std::int64_t>());
   plan.step_seconds = result.at("seconds").get<double>();
 }
 

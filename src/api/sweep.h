@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "train/overheads.h"
 #include "train/recipe.h"
 
 namespace snug {
@@ -31,8 +32,7 @@ struct SweepRequest {
 struct MeasuredPlan {
   Bytes planned_peak_bytes;
   Bytes measured_peak_bytes;
-  Bytes peak_resident_bytes;     // of a process that did nothing else, as the operating system counts
-  Bytes process_overhead_bytes;  // what of that is not the arena
+  train::Overheads overheads;  // of a process that did nothing else
   std::int64_t microbatch = 0;
   std::string checkpoint;
   int compress_bits = 0;  // of an element that waits for backward; 0: it waits as it is

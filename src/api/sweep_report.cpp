@@ -15,18 +15,29 @@ Json or_null(const std::optional<T>& value) {
 }
 
 Json plan_json(const Sweep& sweep, const MeasuredPlan& plan) {
-  return {{"planned_peak_bytes", plan.planned_peak_bytes.count()},
-          {"measured_peak_bytes", plan.measured_peak_bytes.count()},
-          {"peak_resident_bytes", plan.peak_resident_bytes.count()},
-          {"process_overhead_bytes", plan.process_overhead_bytes.count()},
-          {"microbatch", plan.microbatch},
-          {"checkpoint", plan.checkpoint},
-          {"compress_bits", plan.compress_bits > 0 ? Json(plan.compress_bits) : Json(nullptr)},
-          {"predicted_step_seconds", or_null(plan.predicted_step_seconds)},
-          {"step_seconds", plan.step_seconds},
-          {"images_per_second", static_cast<double>(sweep.batch) / plan.step_seconds},
-          {"overhead", or_null(sweep.overhead(plan))},
-          {"prediction_error", or_null(Sweep::prediction_error(plan))}};
+  Json json{{"planned_peak_bytes", plan.planned_peak_bytes.count()},
+            {"measured_peak_bytes", plan.measured_peak_bytes.count()},
+            {"peak_resident_bytes", plan.overheads.peak_resident_bytes.count()}};
+  train::put_overheads(json, plan.overheads);
+  json.update({{"microbatch", plan.microbatch},
+               {"checkpoint", plan.checkpoint},
+               {"compress_bits", plan.compress_bits > 0 ? Json(plan.compress_bits) : Json(nullptr)},
+               {"predicted_step_seconds", or_null(plan.predicted_step_seconds)},
+               {"step_seconds", plan.step_seconds},
+               {"images_per_second", static_cast<double>(sweep.batch) / plan.step_seconds},
+               {"overhead", or_null(sweep.overhead(plan))},
+               {"prediction_error", or_null(Sweep::prediction_error(plan))}});
+  return json;
+}
+
+// Beside the arena, over everything that was trained.
+std::optional<DriverMemory> largest_driver_memory(const Sweep& sweep) {
+  std::optional<DriverMemory> largest = sweep.plain ? sweep.plain->overheads.device : std::nullopt;
+  for (const MeasuredPlan& plan : sweep.plans) {
+    const auto& one = plan.overheads.device;
+    if (one && (!largest || one->bytes > largest->bytes)) largest = one;
+  }
+  return largest;
 }
 
 std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:+.1f}%", 100 * *share) : "-"; }
@@ -34,7 +45,7 @@ std::string percent(const std::optional<double>& share) { return share ? fmt::fo
 std::string row(const Sweep& sweep, const std::string& budget, const MeasuredPlan& plan, const std::string& note) {
   std::string line = fmt::format(
       "{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8.1f} {:>8} {:>9} {:>8}  {}{}{}", budget, format_bytes(plan.planned_peak_bytes),
-      format_bytes(plan.measured_peak_bytes), format_bytes(plan.peak_resident_bytes), plan.microbatch,
+      format_bytes(plan.measured_peak_bytes), format_bytes(plan.overheads.peak_resident_bytes), plan.microbatch,
       static_cast<double>(sweep.batch) / plan.step_seconds, percent(sweep.overhead(plan)),
       plan.predicted_step_seconds ? fmt::format("{:.1f}", static_cast<double>(sweep.batch) / *plan.predicted_step_seconds) : "-",
       percent(Sweep::prediction_error(plan)), plan.checkpoint,
@@ -85,6 +96,7 @@ std::string sweep_text(const Sweep& sweep) {
   }
   if (!sweep.plain)
     out += fmt::format("plain training takes {}, more than this machine has\n", format_bytes(sweep.plain_peak_bytes));
+  if (const auto driver = largest_driver_memory(sweep)) out += "at most " + train::describe(*driver) + "\n";
   out += fmt::format("\npredicted from costs: {}; median error {}\n", sweep.costs,
                      sweep.median_prediction_error() ? fmt::format("{:.1f}%", 100 * *sweep.median_prediction_error()) : "-");
   return out;

@@ -12,8 +12,8 @@
 
 namespace snug::backends {
 
-// Raised when the meaning of something below changes but not its size.
-inline constexpr int kCudaPluginAbi = 1;
+// Raised when the meaning of something below changes but not its size, or a virtual function is added.
+inline constexpr int kCudaPluginAbi = 2;
 
 // C++ objects cross the border, so both sides must come from the same compiler and the same declarations.
 inline std::string cuda_plugin_fingerprint() {

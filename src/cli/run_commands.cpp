@@ -10,6 +10,7 @@
 #include "report/json.h"
 #include "report/text.h"
 #include "train/data_record.h"
+#include "train/overheads.h"
 #include "train/run_folder.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
@@ -91,13 +92,14 @@ void run_eval(const Flags& flags) {
   if (result.examples < dataset->description().test_examples) throw UserError("evaluation was interrupted; run it again");
   const double accuracy = static_cast<double>(result.correct) / static_cast<double>(result.examples);
   if (flags.json) {
-    const nlohmann::ordered_json json{{"model", recipe.model},
-                                      {"run", *flags.folder},
-                                      {"data", recipe.data},
-                                      {"step", snapshot.counters.step},
-                                      {"test_examples", result.examples},
-                                      {"test_loss", result.loss},
-                                      {"test_accuracy", accuracy}};
+    nlohmann::ordered_json json{{"model", recipe.model},
+                                {"run", *flags.folder},
+                                {"data", recipe.data},
+                                {"step", snapshot.counters.step},
+                                {"test_examples", result.examples},
+                                {"test_loss", result.loss},
+                                {"test_accuracy", accuracy}};
+    train::put_overheads(json, train::measure_overheads(session));
     return write_out(json.dump() + "\n");
   }
   write_out(fmt::format("{} after step {}: {:.2f}% of {} test images of {} are correct, loss {:.4f}\n", recipe.model,

@@ -23,6 +23,7 @@
 #include "report/layers.h"
 #include "report/text.h"
 #include "train/data_record.h"
+#include "train/overheads.h"
 #include "train/plan_file.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
@@ -255,6 +256,7 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
     return out + fmt::format("resume with: snug train --out {} --resume\n", folder);
   }
   out += fmt::format("test it with: snug eval {0}    take the weights: snug export {0} --to weights.safetensors\n", folder);
+  if (const auto driver = run.session->executor().driver_memory_beside_arena()) out += train::describe(*driver) + "\n";
   out += fmt::format("{} test accuracy", result.last_evaluation ? percent(result.last_evaluation->accuracy) : "no");
   out += result.measured_peak_bytes ? fmt::format(" in {}", format_bytes(*result.measured_peak_bytes))
                                     : fmt::format(" in {} as planned", format_bytes(run.session->plan().planned_peak_bytes));
@@ -283,10 +285,8 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   json["measured_peak_bytes"] = nullptr;
   if (result.measured_peak_bytes) json["measured_peak_bytes"] = result.measured_peak_bytes->count();
   json["images_per_second"] = result.images_per_second;
-  const bool in_process = run.session->executor().arena().host_accessible();
-  const ProcessMemory memory = process_memory();
-  json["process_overhead_bytes"] = memory.peak_resident.count() - (in_process ? plan.planned_peak_bytes.count() : 0);
-  json["peak_mapped_bytes"] = memory.peak_mapped.count();
+  train::put_overheads(json, train::measure_overheads(*run.session));
+  json["peak_mapped_bytes"] = process_memory().peak_mapped.count();
   if (result.train_loss) json["train_loss"] = *result.train_loss;
   if (result.loss_scale) {
     json["loss_scale"] = result.loss_scale->scale;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,12 +56,26 @@ class SectionRunner {
   virtual void run_node(std::size_t node) = 0;  // one alone, finished when it returns: for checking mode and profiles
 };
 
+// What a device's driver holds for this process on the device.
+struct DriverMemory {
+  enum class Counted : std::uint8_t {
+    for_process,
+    // The driver does not say which part is this process's: how much more of the whole device is taken than before the process
+    // opened it. Wrong by what other processes took or gave back meanwhile.
+    as_device_growth,
+  };
+  Bytes bytes;
+  Counted counted;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   // DoesNotFit when there is not that much to be had.
   virtual std::unique_ptr<Arena> make_arena(Bytes size) = 0;
   virtual std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) = 0;
+  // The arena included. Nothing on a device that has no memory of its own, or where nobody says.
+  virtual std::optional<DriverMemory> driver_memory() const { return std::nullopt; }
 };
 
 }  // namespace snug

@@ -26,6 +26,12 @@ Executor::Executor(const Plan& plan, const Backend& backend)
 
 Executor::~Executor() = default;
 
+std::optional<DriverMemory> Executor::driver_memory_beside_arena() const {
+  std::optional<DriverMemory> memory = device_->driver_memory();
+  if (memory) memory->bytes = memory->bytes - arena_->size();
+  return memory;
+}
+
 std::unique_ptr<SectionRunner> Executor::bind(std::size_t index, const Backend& backend) const {
   const Section& section = plan_.program.sections[index];
   const auto operand = [&](ValueId id) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,6 +52,8 @@ class Executor {
   void run_node(SectionKind kind, std::size_t node) { sections_[index_of(kind)]->run_node(node); }
 
   Arena& arena() { return *arena_; }
+  // What the driver holds on the device for this process beside the arena; nothing where Device::driver_memory says nothing.
+  std::optional<DriverMemory> driver_memory_beside_arena() const;
   const Plan& plan() const { return plan_; }
 
  private:

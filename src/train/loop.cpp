@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "data/stream.h"
+#include "train/overheads.h"
 #include "train/peak_measurement.h"
 
 namespace snug::train {
@@ -247,11 +248,14 @@ void Loop::evaluate() {
   const Evaluation evaluation{.step = session_.step(), .loss = done.loss, .accuracy = accuracy};
   progress_.last_evaluation = evaluation;
   const auto examples = static_cast<double>(dataset_.description().train_examples);
+  const Overheads overheads = measure_overheads(session_);
   MetricsLine line{.step = evaluation.step,
                    .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
+                   .process_overhead_bytes = overheads.process_overhead_bytes.count(),
                    .test_loss = evaluation.loss,
                    .test_accuracy = evaluation.accuracy};
   if (const auto peak = measured_peak()) line.measured_peak_bytes = peak->count();
+  if (overheads.device) line.device_overhead_bytes = overheads.device->bytes.count();
   folder_.add_metrics(line);
   listener_.on_evaluation(evaluation, best);
 }

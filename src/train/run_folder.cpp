@@ -93,6 +93,8 @@ std::string to_json(const MetricsLine& line) {
   add("resident_bytes", line.resident_bytes);
   add("skipped_steps", line.skipped_steps);
   add("measured_peak_bytes", line.measured_peak_bytes);
+  add("process_overhead_bytes", line.process_overhead_bytes);
+  add("device_overhead_bytes", line.device_overhead_bytes);
   add("test_loss", line.test_loss);
   add("test_accuracy", line.test_accuracy);
   add("pruned", line.pruned);

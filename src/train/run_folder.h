@@ -41,6 +41,9 @@ struct MetricsLine {
   std::optional<std::uint64_t> skipped_steps;       // for an overflow, so far
   std::optional<std::int64_t> resident_bytes;       // of the process now, as the operating system counts
   std::optional<std::int64_t> measured_peak_bytes;  // of the arena
+  // What training takes beside the arena: see overheads.h.
+  std::optional<std::int64_t> process_overhead_bytes;
+  std::optional<std::int64_t> device_overhead_bytes;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
   // Of a rewiring of sparse weights: how many went and came, the next threshold, and where the nonzeros are now.

@@ -271,7 +271,7 @@ test('a run: its training is drawn from its metrics', async () => {
   const lines = readFileSync(join(run, 'metrics.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line));
   await onPage(join(run, 'report.html'), async (page) => {
     const charts = await page.evaluate(() => [...document.querySelectorAll('#training .chart')].map((chart) => chart.dataset.keys));
-    for (const keys of ['loss test_loss', 'accuracy test_accuracy', 'learning_rate', 'images_per_second', 'measured_peak_bytes resident_bytes']) assert.ok(charts.includes(keys), `${charts}`);
+    for (const keys of ['loss test_loss', 'accuracy test_accuracy', 'learning_rate', 'images_per_second', 'measured_peak_bytes resident_bytes', 'process_overhead_bytes']) assert.ok(charts.includes(keys), `${charts}`);
     for (const keys of charts) {
       const box = await page.boxOf(`.chart[data-keys="${keys}"]`);
       for (const share of [0.3, 0.6, 0.9]) {
@@ -309,6 +309,28 @@ test('whatever is in the metrics is drawn: loss scale, skipped steps, nonzeros o
     await page.press('Home');
     assert.equal(await last('Nonzero weights by layer'), 'step 1: conv0 1');
   });
+});
+
+test('what a run takes beside the arena stands at the head and is drawn, with what the driver of a GPU holds', async () => {
+  const run = join(folder, 'run');
+  const original = readFileSync(join(run, 'metrics.jsonl'));
+  const pageOf = (name, lines) => {
+    writeFileSync(join(run, 'metrics.jsonl'), lines.map((line) => JSON.stringify(line) + '\n').join(''));
+    snug('report', run, '--html', join(folder, name));
+    writeFileSync(join(run, 'metrics.jsonl'), original);
+    return join(folder, name);
+  };
+  const card = (page) => page.evaluate(() => {
+    const title = [...document.querySelectorAll('#summary dt')].find((each) => each.textContent === 'Beside the arena');
+    return title ? title.nextElementSibling.textContent : null;
+  });
+  const lines = [1, 2].map((step) => ({step, process_overhead_bytes: step * 1e7, device_overhead_bytes: step * 1e8}));
+  await onPage(pageOf('gpu.html', lines), async (page) => {
+    assert.equal(await card(page), '220.00 MB200.00 MB held by the GPU’s driver, 20.00 MB resident in the process');
+    assert.ok(await page.evaluate(() => document.querySelector('.chart[data-keys="process_overhead_bytes device_overhead_bytes"]')));
+  });
+  for (const line of lines) delete line.device_overhead_bytes;
+  await onPage(pageOf('cpu.html', lines), async (page) => assert.equal(await card(page), '20.00 MBresident in the process'));
 });
 
 test('where a plan cannot be explained, the page says why', async () => {

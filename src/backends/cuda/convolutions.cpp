@@ -303,9 +303,12 @@ std::string key_of(const ConvolutionProblem& problem) {
 
 class BoundConvolution final : public BoundKernel {
  public:
-  BoundConvolution(cudnnHandle_t handle, std::shared_ptr<const ConvolutionPlan> plan, const ConvolutionOperands& operands,
-                   void* workspace)
-      : handle_(handle), plan_(std::move(plan)), variant_(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack") {
+  BoundConvolution(std::shared_ptr<const Convolutions> library, cudnnHandle_t handle, std::shared_ptr<const ConvolutionPlan> plan,
+                   const ConvolutionOperands& operands, void* workspace)
+      : library_(std::move(library)),
+        handle_(handle),
+        plan_(std::move(plan)),
+        variant_(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack") {
     const std::array<void*, 3> pointers{operands.x, operands.weight, operands.y};
     const std::array<std::int64_t, 3> ids{kX, kWeight, kY};
     variant_.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::span<void* const>(pointers))
@@ -318,6 +321,7 @@ class BoundConvolution final : public BoundKernel {
   }
 
  private:
+  std::shared_ptr<const Convolutions> library_;  // owns the handle
   cudnnHandle_t handle_;
   std::shared_ptr<const ConvolutionPlan> plan_;
   Descriptor variant_;
@@ -354,7 +358,7 @@ std::unique_ptr<BoundKernel> Convolutions::bind(const Choice& choice, const Conv
     throw_user_error("a convolution was planned with {} bytes of workspace and cuDNN now wants {}; plan again with this version",
                      usable.size(), choice.workspace.count());
   }
-  return std::make_unique<BoundConvolution>(handle_.get(), choice.plan, operands, usable.data());
+  return std::make_unique<BoundConvolution>(shared_from_this(), handle_.get(), choice.plan, operands, usable.data());
 }
 
 }  // namespace snug::backends::cuda

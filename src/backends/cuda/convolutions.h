@@ -36,7 +36,8 @@ struct ConvolutionOperands {
   void* y;
 };
 
-class Convolutions {
+// Bound kernels keep it alive: see CudaDevice::close_unused_libraries.
+class Convolutions : public std::enable_shared_from_this<Convolutions> {
  public:
   explicit Convolutions(CudaDevice& device);
   ~Convolutions();

@@ -3,12 +3,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/cuda/handles.h"
 #include "backends/cuda_plugin.h"
+#include "backends/driver_account.h"
 #include "ir/device.h"
 
 namespace snug::backends::cuda {
@@ -27,6 +29,7 @@ class CudaDevice final : public Device {
 
   std::unique_ptr<Arena> make_arena(Bytes size) override;
   std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) override;
+  std::optional<DriverMemory> driver_memory() const override;
 
   // CUDA's current device belongs to a thread; everything that talks to the driver begins with this.
   void make_current() const;
@@ -39,13 +42,16 @@ class CudaDevice final : public Device {
   // cuDNN and cuBLASLt, each started when the first node asks for it: they take memory and seconds of their own.
   Convolutions& convolutions();
   MatrixProducts& matrix_products();
+  // Gives back those that planning asked and no bound kernel uses.
+  void close_unused_libraries();
 
  private:
   CudaOptions options_;
+  std::optional<DriverAccount> account_;  // from before there was a context
   Stream stream_;
   std::unique_ptr<Staging> staging_;
-  std::unique_ptr<Convolutions> convolutions_;
-  std::unique_ptr<MatrixProducts> matrix_products_;
+  std::shared_ptr<Convolutions> convolutions_;
+  std::shared_ptr<MatrixProducts> matrix_products_;
 };
 
 // "NVIDIA H200, CUDA 12.4, cuDNN 90100": what measured times depend on.

@@ -129,12 +129,13 @@ class BoundProduct final : public BoundKernel {
     void* result;
     std::span<std::byte> workspace;
   };
-  BoundProduct(const Operands& operands, cublasLtHandle_t handle, std::shared_ptr<const MatrixProduct> product,
-               cudaStream_t stream)
-      : operands_(operands), handle_(handle), product_(std::move(product)), stream_(stream) {}
+  BoundProduct(std::shared_ptr<const MatrixProducts> library, const Operands& operands, cublasLtHandle_t handle,
+               std::shared_ptr<const MatrixProduct> product, cudaStream_t stream)
+      : library_(std::move(library)), operands_(operands), handle_(handle), product_(std::move(product)), stream_(stream) {}
   void run() override { product_->run(handle_, operands_.left, operands_.right, operands_.result, operands_.workspace, stream_); }
 
  private:
+  std::shared_ptr<const MatrixProducts> library_;  // owns the handle
   Operands operands_;
   cublasLtHandle_t handle_;
   std::shared_ptr<const MatrixProduct> product_;
@@ -175,8 +176,8 @@ std::unique_ptr<BoundKernel> MatrixProducts::bind(const Choice& choice, const vo
         usable.size(), choice.workspace.count());
   }
   return std::make_unique<BoundProduct>(
-      BoundProduct::Operands{.left = left, .right = right, .result = result, .workspace = usable}, handle_.get(), choice.product,
-      device_.stream());
+      shared_from_this(), BoundProduct::Operands{.left = left, .right = right, .result = result, .workspace = usable},
+      handle_.get(), choice.product, device_.stream());
 }
 
 }  // namespace snug::backends::cuda

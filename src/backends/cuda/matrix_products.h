@@ -24,7 +24,8 @@ struct MatrixProblem {
 // An algorithm that was found for a problem, and the descriptions it works on.
 class MatrixProduct;
 
-class MatrixProducts {
+// Bound kernels keep it alive: see CudaDevice::close_unused_libraries.
+class MatrixProducts : public std::enable_shared_from_this<MatrixProducts> {
  public:
   explicit MatrixProducts(CudaDevice& device);
   ~MatrixProducts();

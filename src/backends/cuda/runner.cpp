@@ -20,6 +20,7 @@ class CudaRunner final : public SectionRunner {
   void run() override {
     if (kernels_.empty()) return;
     device_.make_current();
+    if (!warm_) device_.close_unused_libraries();  // all sections are bound before one runs
     if (!device_.options().use_graphs || !warm_) {
       enqueue();
       warm_ = true;

@@ -1,5 +1,12 @@
 // Draws what the data has: a plan, a run, a sweep, or several of them.
 
+// What training took beside the arena, at its most, by the run's metrics: on every machine memory of the process, on a GPU also the driver's.
+function besideArena(report) {
+  const columns = report.training ? report.training.columns : {};
+  const most = (column) => (column || []).reduce((largest, value) => Math.max(largest, value), 0);
+  return columns.process_overhead_bytes ? {process: most(columns.process_overhead_bytes), device: most(columns.device_overhead_bytes)} : null;
+}
+
 function showHead(report) {
   const name = report.model || 'Snug';
   byId('title').textContent = name;
@@ -24,6 +31,9 @@ function showHead(report) {
     const share = report.planned_peak_bytes / report.budget_bytes;
     card('Budget', formatBytes(report.budget_bytes), report.planned_peak_bytes ? `${formatPercent(share)} of it planned` : '');
   }
+  const beside = besideArena(report);
+  if (beside) card('Beside the arena', formatBytes(beside.process + beside.device), beside.device > 0
+    ? `${formatBytes(beside.device)} held by the GPU’s driver, ${formatBytes(beside.process)} resident in the process` : 'resident in the process');
   if (report.methods && report.methods.length > 1) {
     const plain = report.methods[0].bytes;
     card('Plain plan', formatBytes(plain), `${(plain / report.planned_peak_bytes).toFixed(1)} times as much`);

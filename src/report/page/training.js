@@ -7,6 +7,8 @@ const kPanels = [
   {title: 'Images a second', keys: [['images_per_second', 'images/s', 'activation']], fromZero: true},
   {title: 'Memory', keys: [['measured_peak_bytes', 'measured peak of the arena', 'model'],
                            ['resident_bytes', 'resident, says the operating system', 'workspace']], bytes: true, fromZero: true},
+  {title: 'Memory beside the arena', keys: [['process_overhead_bytes', 'resident in the process, at its most', 'workspace'],
+                                            ['device_overhead_bytes', 'held by the GPU’s driver', 'gradient']], bytes: true, fromZero: true},
   {title: 'Loss scale', keys: [['loss_scale', 'loss scale', 'gradient']], fromZero: true},
   {title: 'Skipped steps', keys: [['skipped_steps', 'skipped so far', 'optimizer']], fromZero: true},
 ];
