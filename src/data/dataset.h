@@ -27,6 +27,8 @@ struct Description {
   std::vector<double> mean;
   std::vector<double> std;
 
+  std::vector<std::string> notes;  // for the user: what was left out of the data, a sentence each
+
   std::int64_t examples(Split split) const { return split == Split::train ? train_examples : test_examples; }
   std::size_t example_bytes() const { return static_cast<std::size_t>(channels * height * width); }
 };
