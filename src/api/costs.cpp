@@ -69,8 +69,14 @@ void measure_if_possible(Plan plan, const Backend& backend, Costs& costs, const 
 Costs find_costs(const std::optional<std::string>& choice, const Backend& backend) {
   if (choice == kNone) return {.speeds = backend.product_speeds};
   const train::CostKey key = train::cost_key_of(backend);
-  Costs costs{.file = choice ? std::filesystem::path(*choice) : train::default_cost_file(key), .speeds = backend.product_speeds};
-  if (!choice && !std::filesystem::exists(costs.file)) return costs;
+  Costs costs{.speeds = backend.product_speeds};
+  if (choice) {
+    costs.file = *choice;
+  } else if (const auto own = train::default_cost_file(key)) {
+    costs.file = *own;
+  }
+  std::error_code ignored;  // a home that cannot be read has no costs, either
+  if (!choice && !std::filesystem::exists(costs.file, ignored)) return costs;
   try {
     costs.nodes = train::read_cost_file(costs.file, key);
   } catch (const UserError& error) {
@@ -84,12 +90,13 @@ Costs find_costs_to_measure(const std::optional<std::string>& choice, const Back
   if (choice == kNone) throw UserError("--costs none leaves nowhere to keep what is measured; leave it out or name a file");
   if (choice && !std::filesystem::exists(*choice)) return {.file = *choice, .speeds = backend.product_speeds};
   Costs costs = find_costs(choice, backend);
+  if (costs.file.empty()) throw UserError("there is no HOME to keep measured costs in; name a file with --costs");
   if (!costs.note.empty()) {
     const std::filesystem::path aside = costs.file.string() + ".old";
     std::error_code error;
     std::filesystem::rename(costs.file, aside, error);
     if (error) throw_user_error("'{}' cannot be set aside: {}", costs.file.string(), error.message());
-    costs.note = fmt::format("the costs in '{}' are damaged or of another machine: set aside as '{}' and measured anew",
+    costs.note = fmt::format("the costs in '{}' are damaged or of another machine: set aside as '{}' and measured again",
                              costs.file.string(), aside.filename().string());
   }
   return costs;

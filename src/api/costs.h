@@ -15,7 +15,7 @@ namespace snug {
 
 // Node times of this machine and backend.
 struct Costs {
-  std::filesystem::path file;   // where they are kept; empty: nowhere, only the fixed table is wanted
+  std::filesystem::path file;   // where they are kept; empty: nowhere
   std::vector<NodeCost> nodes;  // empty: the fixed table
   ProductSpeeds speeds;         // the backend's
   std::string note;             // one sentence for the user about a file that was not taken; empty: all is well
@@ -29,7 +29,7 @@ struct Costs {
 Costs find_costs(const std::optional<std::string>& choice, const Backend& backend);
 
 // The same for whoever is about to measure: a named file may be missing, and the machine's own is set aside when it cannot be
-// used. UserError about "none".
+// used. UserError about "none", and where there is no home to keep the machine's own in.
 Costs find_costs_to_measure(const std::optional<std::string>& choice, const Backend& backend);
 
 // Measures what `costs` does not have yet of the request's model: plain plans of the whole batch, its half, and so on down to the

@@ -6,6 +6,10 @@
 
 namespace snug {
 
+// Without what a terminal would obey instead of show: control characters but the ends of lines, and bytes that are not UTF-8,
+// become question marks.
+std::string without_controls(std::string_view text);
+
 // On one line, without control characters, cut between characters (UTF-8) after `most` bytes.
 std::string printable(std::string_view text, std::size_t most = 80);
 

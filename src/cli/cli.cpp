@@ -62,7 +62,25 @@ void refuse_leftovers(const CLI::App& root, const CLI::App* command) {
   if (const auto flag = std::find_if(rest.begin(), rest.end(), is_flag); flag != rest.end()) {
     throw_user_error("'snug {0}' has no flag '{1}' (see 'snug {0} --help')", command->get_name(), *flag);
   }
-  if (!rest.empty()) throw_user_error("'snug {}' was given '{}', which is one word too many", command->get_name(), rest.front());
+  if (!rest.empty())
+    throw_user_error("'snug {0}' was given '{1}', an unexpected argument (see 'snug {0} --help')", command->get_name(),
+                     rest.front());
+}
+
+// CLI11 reads --json=no as a word about --json; here a flag that takes no value is given or not.
+void refuse_values_of_switches(const CLI::App& root, const std::vector<std::string>& arguments) {
+  std::vector<const CLI::App*> apps = root.get_subcommands([](const CLI::App*) { return true; });
+  apps.push_back(&root);
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    if (!argument.starts_with("--") || equals == std::string::npos) continue;
+    const std::string name = argument.substr(0, equals);
+    for (const CLI::App* app : apps) {
+      const CLI::Option* option = app->get_option_no_throw(name);
+      if (option != nullptr && option->get_items_expected_max() == 0)
+        throw_user_error("{0} takes no value; write {0} alone", name);
+    }
+  }
 }
 
 // For scripts that look for a budget.
@@ -86,6 +104,7 @@ void execute(std::vector<std::string> arguments) {
   for (CLI::App* app : root.get_subcommands({})) set_help(*app);
   set_help(root);
 
+  refuse_values_of_switches(root, arguments);
   std::reverse(arguments.begin(), arguments.end());  // the order in which the parser takes them
   try {
     root.parse(std::move(arguments));
@@ -99,14 +118,6 @@ void execute(std::vector<std::string> arguments) {
     // Its message begins with the flag's name and a colon. Too many values cannot be: the last one counts.
     const std::string_view message = error.what();
     throw_user_error("{} needs a value", message.substr(0, message.find(':')));
-  } catch (const CLI::ConversionError&) {
-    throw UserError(
-        "--json, --timeline, --kernels, --explain, --measure-costs, --resume and --best take no value; write them alone");  // values
-                                                                                                                            // of
-                                                                                                                            // other
-                                                                                                                            // flags
-                                                                                                                            // are
-                                                                                                                            // text
   } catch (const CLI::ParseError& error) {
     throw UserError(error.what());
   }
@@ -119,7 +130,7 @@ void execute(std::vector<std::string> arguments) {
       refuse_run_files(flags);
       command.run(flags);
     } catch (const DoesNotFit& refusal) {
-      if (flags.json) write_out(refusal_json(refusal).dump() + "\n");
+      if (flags.json) write_json(refusal_json(refusal));
       throw;
     }
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <utility>
 
 #include "api/costs.h"
@@ -35,8 +34,6 @@ struct Planned {
   report::Settings settings;
 };
 
-void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
-
 // As the flags say: read, or measured first.
 Costs costs_of(const Flags& flags, const FitRequest& request, const Backend& backend) {
   Costs costs = flags.measure_costs ? find_costs_to_measure(flags.costs, backend) : find_costs(flags.costs, backend);
@@ -53,6 +50,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const bool has_data = flags.data || names_recipe(flags);
   if (!has_data) recipe.data = "random";
   const data::Description data = has_data ? open_data(recipe)->description() : random_description(recipe);
+  note_each(data.notes);
   Backend backend = open_backend(recipe);
   FitRequest request = request_of(flags, recipe, data);
   PassOptions all = passes;
@@ -61,6 +59,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
+  note_each(unkept_limits(request, found.plan));
   const train::Recipe chosen = with_choices(recipe, found.point);
   sign(found.plan, chosen, backend);
   report::Settings settings{.precision = chosen.precision,
@@ -74,8 +73,6 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
                             .costs = describe_source(costs)};
   return {.request = std::move(request), .fit = std::move(found), .backend = std::move(backend), .settings = std::move(settings)};
 }
-
-void write_json(const nlohmann::ordered_json& json) { write_out(json.dump() + "\n"); }
 
 void refuse_beside_dump(const Flags& flags) {
   const std::array<std::pair<bool, std::string_view>, 5> others{{{flags.json, "--json"},
@@ -95,9 +92,9 @@ Examples examples_of(const Flags& flags) {
     throw_user_error("'snug {0}' needs a model, as in 'snug {0} wrn-28-2 --batch 100' (see 'snug {0} --help')", flags.command);
   }
   if (!flags.batch) throw_user_error("'snug {0}' needs --batch, as in 'snug {0} {1} --batch 100'", flags.command, *flags.model);
-  Examples examples{.batch = parse_count("--batch", *flags.batch, 1, kMostExamples), .microbatch = {}};
+  Examples examples{.batch = count_of("batch", *flags.batch), .microbatch = {}};
   if (flags.microbatch) {
-    examples.microbatch = parse_count("--microbatch", *flags.microbatch, 1, kMostExamples);
+    examples.microbatch = count_of("microbatch", *flags.microbatch);
     if (*examples.microbatch > examples.batch) {
       throw_user_error("--microbatch {} is more than --batch {}; use at most that", *examples.microbatch, examples.batch);
     }

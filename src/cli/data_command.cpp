@@ -3,9 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/recipe_flags.h"
 #include "data/dataset.h"
 #include "data/get_cifar10.h"
 #include "report/text.h"
@@ -15,20 +18,19 @@ namespace snug::cli {
 namespace {
 
 void get(const Flags& flags) {
-  if (flags.dataset == "embedded") throw UserError("the embedded data is part of the program; there is nothing to get");
-  if (flags.dataset != "cifar10")
-    throw_user_error("'{}' cannot be got; so far 'snug data get cifar10' is what there is", flags.dataset);
+  if (flags.dataset == "embedded") throw UserError("the embedded data is part of the program; there is nothing to download");
+  if (flags.dataset != "cifar10") throw_user_error("'{}' cannot be downloaded; only cifar10 can", flags.dataset);
   const std::filesystem::path folder = data::cifar10_folder();
   const bool terminal = isatty(STDERR_FILENO) == 1;
   std::string last;
   const data::GetResult result = data::get_cifar10(folder, [&](const data::GetProgress& progress) {
     if (terminal && progress.total > 0) {
-      std::fputs(fmt::format("\r\x1b[K{} {} of {}", progress.doing, format_bytes(Bytes(progress.done)),
+      std::fputs(fmt::format("\r\x1b[K{} {} of {}", printable(progress.doing), format_bytes(Bytes(progress.done)),
                              format_bytes(Bytes(progress.total)))
                      .c_str(),
                  stderr);
     } else if (progress.doing != last) {
-      std::fputs(fmt::format("{}\n", progress.doing).c_str(), stderr);
+      note(progress.doing);
     }
     last = progress.doing;
   });
@@ -37,15 +39,16 @@ void get(const Flags& flags) {
                     : result == data::GetResult::downloaded  ? "downloaded and verified"
                                                              : "brought from the mirror and verified";
   if (flags.json) {
-    return write_out(nlohmann::ordered_json{{"data", flags.dataset}, {"folder", folder.string()}, {"result", how}}.dump() + "\n");
+    return write_json({{"data", flags.dataset}, {"folder", folder.string()}, {"result", how}});
   }
   write_out(fmt::format("{}: {} {}\n", folder.string(), flags.dataset, how));
 }
 
 void info(const Flags& flags) {
-  const std::int64_t size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0;
+  const std::int64_t size = flags.image_size ? count_of("image_size", *flags.image_size) : 0;
   const std::unique_ptr<data::Dataset> dataset = data::open_dataset(flags.dataset, {.image_size = size});
   const data::Description& data = dataset->description();
+  note_each(data.notes);
   if (flags.json) {
     const nlohmann::ordered_json json{{"data", data.name},
                                       {"channels", data.channels},
@@ -56,13 +59,14 @@ void info(const Flags& flags) {
                                       {"train_examples", data.train_examples},
                                       {"test_examples", data.test_examples},
                                       {"mean", data.mean},
-                                      {"std", data.std}};
-    return write_out(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+                                      {"std", data.std},
+                                      {"notes", data.notes}};
+    return write_json(json);
   }
-  std::string out = fmt::format("{}: {} training and {} test images of {}x{} with {} channels\n", data.name,
-                                report::format_count(data.train_examples), report::format_count(data.test_examples), data.height,
-                                data.width, data.channels);
-  out += fmt::format("{} classes:", data.classes);
+  std::string out =
+      fmt::format("{}: {} training and {} test images of {}x{} with {}\n", data.name, report::format_count(data.train_examples),
+                  report::format_count(data.test_examples), data.height, data.width, counted(data.channels, "channel"));
+  out += counted(data.classes, "class", "classes") + ":";
   constexpr std::size_t kShown = 12;
   for (std::size_t i = 0; i < data.class_names.size() && i < kShown; ++i) out += fmt::format(" {}", data.class_names[i]);
   if (data.class_names.size() > kShown) out += " ...";

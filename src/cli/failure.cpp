@@ -1,6 +1,6 @@
 #include "cli/failure.h"
 
-#include <cstdio>
+#include <algorithm>
 #include <new>
 #include <string>
 #include <system_error>
@@ -16,11 +16,8 @@ namespace snug::cli {
 namespace {
 
 int say(std::string message, int code) {
-  for (char& c : message) {
-    if (c == '\n') c = ' ';  // one sentence, one line
-  }
-  const std::string line = fmt::format("snug: {}\n", message);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::ranges::replace(message, '\n', ' ');  // one sentence, one line
+  note("snug: " + message);
   return code;
 }
 
@@ -37,6 +34,9 @@ int report_failure(const std::exception_ptr& failure) {
     std::rethrow_exception(failure);
   } catch (const ReaderGone&) {
     return kDone;
+  } catch (const Interrupted& stop) {
+    const int code = kSignal + stop.signal();
+    return *stop.what() == '\0' ? code : say(stop.what(), code);
   } catch (const OutputFailed& error) {
     return say(error.what(), kInternalError);
   } catch (const UserError& error) {

@@ -1,11 +1,11 @@
 #include "cli/flags.h"
 
 #include <charconv>
-#include <cmath>
 
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "train/recipe_keys.h"
 
 namespace snug::cli {
 
@@ -25,29 +25,31 @@ void add_json_flag(CLI::App& app, Flags& flags) { app.add_flag("--json", flags.j
 
 // Which program: the model and how it is trained.
 void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_default) {
-  add(app, "--batch", flags.batch, "N", "examples of one step" + batch_default);
+  add(app, "--batch", flags.batch, "N", "examples per step" + batch_default);
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--allow", flags.allow, "LIST",
       "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
-      "of parts of the batch) (default: these three); beside them precision (16 bits), compressed (activations wait for backward "
-      "in 4 bits), sparse (part of the weights, where nothing else fits)");
+      "of parts of the batch) (default: these three); beside them precision (16 bits), compressed (activations are stored in "
+      "4 bits until backward), sparse (part of the weights, where nothing else fits)");
   add(app, "--min-microbatch", flags.min_microbatch, "N", "models with batch norm are not split below this (default: 10)");
   add(app, "--statistics-group", flags.statistics_group, "N",
       "examples whose batch-norm statistics are taken together, as in microbatches of N (default: all in memory)");
   add(app, "--checkpoint", flags.checkpoint, "STRATEGY",
-      "what stays for backward, which computes the rest again: none, no-bn, sqrt, log, chen, every-M, residual-M, residual-M*, "
+      "what is kept for backward, which recomputes the rest: none, no-bn, sqrt, log, chen, every-M, residual-M, residual-M*, "
       "or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain needed) (default: none, "
       "or what the budget asks for)");
   add(app, "--compress", flags.compress, "BITS",
-      "activations wait for backward in 8, 4 or 2 bits an element, rounded by chance; on the CPU so far (default: as they are)");
-  add(app, "--momentum", flags.momentum, "M", "share of the last update that goes on (default: 0.9)");
+      "activations are stored in 8, 4 or 2 bits per element until backward, rounded stochastically; on the CPU so far (default: "
+      "as they are)");
+  add(app, "--momentum", flags.momentum, "M", "momentum: fraction of the last update kept (default: 0.9)");
   add(app, "--momentum-bits", flags.momentum_bits, "BITS",
       "8: the momentum of large parameters is kept in codes of 8 bits; on the CPU so far (default: 32, as the parameters)");
   add(app, "--nesterov", flags.nesterov, "YES|NO", "Nesterov's momentum, or plain heavy-ball (default: yes)");
   app.add_flag("--drop-gradients", flags.drop_gradients,
                "add gradients to the momentum at once, so that they are not kept; with --nesterov no, on the CPU so far");
-  add(app, "--clip-norm", flags.clip_norm, "N", "gradients longer than this, all together, are shortened to it");
-  add(app, "--workspace-limit", flags.workspace_limit, "BYTES", "most scratch of one kernel, such as 256KB");
+  add(app, "--clip-norm", flags.clip_norm, "N", "clip the gradients' total norm to this (default: no clipping)");
+  add(app, "--workspace-limit", flags.workspace_limit, "BYTES",
+      "largest workspace of a kernel, such as 16MB (default: no limit)");
   add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
   add(app, "--nonzero", flags.nonzero, "SHARE",
       "share of the convolutions' weights, all but the first, that is stored and trained, as in 0.3 (default: 1)");
@@ -55,14 +57,14 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
       "of updates of 16 bits: nearest, or stochastic, so that small ones survive (default: stochastic in bf16)");
   add(app, "--classes", flags.classes, "N", "outputs of the classifier (default: the data's or the model's own)");
   add(app, "--image-size", flags.image_size, "N", "height and width of images (default: the data's or the model's own)");
-  add_each(app, "--freeze", flags.frozen, "PREFIX", "parameters so named are not trained; may be repeated");
+  add_each(app, "--freeze", flags.frozen, "PREFIX", "parameters whose names begin with PREFIX are not trained; may be repeated");
   add(app, "--threads", flags.threads, "N", "threads that will run it (default: all cores)");
   add(app, "--costs", flags.costs, "FILE",
       "node times that predictions are made from; none: a fixed table (default: this machine's, once they were measured)");
 }
 
 void add_budget_flag(CLI::App& app, Flags& flags) {
-  add(app, "--budget", flags.budget, "BYTES", "memory that training may take, as in 24MB or 6.4MiB (default: all it likes)");
+  add(app, "--budget", flags.budget, "BYTES", "memory that training may take, as in 24MB or 6.4MiB (default: no limit)");
 }
 
 void add_data_flag(CLI::App& app, Flags& flags, const std::string& fallback) {
@@ -110,7 +112,7 @@ void add_profile_flags(CLI::App& app, Flags& flags) {
   add_device_flag(app, flags);
   add_budget_flag(app, flags);
   add(app, "--accounting", flags.accounting, "RULES",
-      "what counts as memory: real (a plan), or paper (the report's; not for a recipe)");
+      "what counts as memory: real (a plan), or paper (the rules of Sohoni et al.; not for a recipe)");
   add_json_flag(app, flags);
   add_compiler_flags(app, flags);
 }
@@ -123,21 +125,22 @@ void add_train_flags(CLI::App& app, Flags& flags) {
   add(app, "--epochs", flags.epochs, "N", "times through the data (default: 1)");
   add(app, "--steps", flags.steps, "N", "batches to train on, instead of epochs");
   add_device_flag(app, flags);
-  add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
-  add(app, "--learning-rate", flags.learning_rate, "R", "of SGD with Nesterov momentum (default: 0.1)");
-  add(app, "--weight-decay", flags.weight_decay, "D", "pull of the weights towards zero (default: 0.0005)");
+  add(app, "--seed", flags.seed, "N", "random seed (default: 0)");
+  add(app, "--learning-rate", flags.learning_rate, "R", "learning rate of SGD (default: 0.1)");
+  add(app, "--weight-decay", flags.weight_decay, "D", "weight decay (default: 0.0005)");
   add(app, "--schedule", flags.schedule, "KIND", "the learning rate over time: constant, step or cosine (default: constant)");
   add(app, "--warmup-steps", flags.warmup_steps, "N", "steps in which the learning rate rises from 0");
   add(app, "--milestones", flags.milestones, "E,E", "epochs after which 'step' multiplies the rate by --gamma");
-  add(app, "--gamma", flags.gamma, "G", "see --milestones (default: 0.1)");
+  add(app, "--gamma", flags.gamma, "G", "factor of the learning rate at each of --milestones (default: 0.1)");
   add(app, "--augment", flags.augment, "YES|NO", "mirrored and shifted images (default: yes, but not for the embedded digits)");
-  add(app, "--init", flags.init, "FILE", "weights to begin with, a safetensors file");
+  add(app, "--init", flags.init, "FILE",
+      "weights to start from, a safetensors file; a classifier of other classes starts from random values");
   add(app, "--eval-every", flags.eval_every, "STEPS", "how often to test (default: after every epoch)");
   add(app, "--snapshot-every", flags.snapshot_every, "STEPS", "how often to save (default: after every epoch)");
   add(app, "--keep", flags.keep, "N", "newest snapshots that stay, beside the best (default: 2)");
   add(app, "--out", flags.out, "FOLDER", "where the run is kept (default: runs/MODEL)");
-  app.add_flag("--resume", flags.resume, "go on with the run in --out, from its last snapshot");
-  add(app, "--plan", flags.plan, "FILE", "run this plan, made with 'snug plan --save FILE'");
+  app.add_flag("--resume", flags.resume, "resume the run in --out from its last snapshot");
+  add(app, "--plan", flags.plan, "FILE", "run this plan, made with 'snug plan --save FILE' for the same model, data and --batch");
   add_json_flag(app, flags);
 }
 
@@ -151,7 +154,7 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
   add_data_flag(app, flags, "random images of the model's own shape");
   add(app, "--steps", flags.steps, "N", "timed at each budget, of which the median counts (default: 5)");
   add_device_flag(app, flags);
-  add(app, "--seed", flags.seed, "N", "of everything random (default: 0)");
+  add(app, "--seed", flags.seed, "N", "random seed (default: 0)");
   add_json_flag(app, flags);
   add(app, "--html", flags.html, "FILE", "also write a page that draws it, for a browser");
 }
@@ -178,7 +181,7 @@ void add_report_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {
-  add(app, "ACTION", flags.action, "", "get: bring it onto this machine; info: what is in it");
+  add(app, "ACTION", flags.action, "", "get: download it; info: what is in it");
   add(app, "DATA", flags.dataset, "", "embedded, cifar10, or a folder of images");
   add(app, "--image-size", flags.image_size, "N", "info: size that a folder's images are brought to (default: 32)");
   add_json_flag(app, flags);
@@ -188,16 +191,7 @@ std::int64_t parse_count(std::string_view flag, std::string_view text, std::int6
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw_user_error("{} takes a whole number from {} to {}, not '{}'", flag, least, most, text);
-  }
-  return value;
-}
-
-double parse_number(std::string_view flag, std::string_view text, double least, double most) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= least && value <= most)) {
-    throw_user_error("{} takes a number from {} to {}, not '{}'", flag, least, most, text);
+    throw_user_error("{} {}, not '{}'", flag, describe(train::CountRange{least, most}), text);
   }
   return value;
 }
@@ -210,15 +204,15 @@ Bytes parse_size(std::string_view flag, std::string_view text) {
   }
 }
 
-std::vector<std::string> parse_list(std::string_view flag, std::string_view text) {
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    const std::string_view word = text.substr(0, comma);
-    if (word.empty()) throw_user_error("{} takes words with a comma between them, not '{}'", flag, text);
-    words.emplace_back(word);
-    if (comma == std::string_view::npos) return words;
-    text.remove_prefix(comma + 1);
+std::vector<std::string> parse_list(std::string_view flag, std::string_view kind, std::string_view text) {
+  std::vector<std::string> items;
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    if (item.empty()) throw_user_error("{} takes {} with a comma between them, not '{}'", flag, kind, text);
+    items.emplace_back(item);
+    if (comma == std::string_view::npos) return items;
+    rest.remove_prefix(comma + 1);
   }
 }
 

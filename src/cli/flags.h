@@ -95,12 +95,10 @@ void add_data_flags(CLI::App& app, Flags& flags);
 
 // The whole number that a flag was given; UserError naming the flag when it is none or out of range.
 std::int64_t parse_count(std::string_view flag, std::string_view text, std::int64_t least, std::int64_t most);
-// The number that a flag was given, from `least` to `most`.
-double parse_number(std::string_view flag, std::string_view text, double least, double most);
 // The size that a flag was given, as in 6.7MB.
 Bytes parse_size(std::string_view flag, std::string_view text);
-// The words between commas.
-std::vector<std::string> parse_list(std::string_view flag, std::string_view text);
+// What stands between commas; `kind` says what that should be: "words", "numbers".
+std::vector<std::string> parse_list(std::string_view flag, std::string_view kind, std::string_view text);
 
 // --compress: 8, 4 or 2; nothing when it was not given.
 std::optional<std::int64_t> parse_compress(const Flags& flags);
@@ -108,8 +106,5 @@ std::optional<std::int64_t> parse_compress(const Flags& flags);
 std::optional<bool> parse_nesterov(const Flags& flags);
 // --momentum-bits: 8 or 32; nothing when it was not given.
 std::optional<std::int64_t> parse_momentum_bits(const Flags& flags);
-
-inline constexpr double kLeastNonzero = 0.0001;
-inline constexpr std::int64_t kMostExamples = 1'000'000'000;
 
 }  // namespace snug::cli

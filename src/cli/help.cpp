@@ -110,6 +110,12 @@ std::string root_help(const CLI::App& app) {
   out += "\nexamples\n";
   for (const CommandHelp& help : kHelp) out += fmt::format("  {}\n", help.examples.front());
   put_models(out);
+  out += "\nexit codes\n";
+  put_entry(out, "0", "done");
+  put_entry(out, "1", "a defect of Snug, or a machine that gives no memory or takes no output");
+  put_entry(out, "2", "bad input: a flag, a file, a folder");
+  put_entry(out, "3", "does not fit the budget; the message says what would");
+  put_entry(out, "130, 143", "stopped by Ctrl-C or SIGTERM, after saving");
   return out;
 }
 

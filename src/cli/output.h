@@ -1,8 +1,13 @@
-// Standard output, checked: a full disk must not pass for success.
+// What the command says. Standard output is checked: a full disk must not pass for success. File names and arguments end up in
+// many of its lines, so all of them go through here and lose what a terminal would obey.
 #pragma once
 
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
 
 namespace snug::cli {
 
@@ -16,5 +21,13 @@ struct ReaderGone : std::runtime_error {
 
 // Writes all of it and flushes; OutputFailed or ReaderGone when that does not work.
 void write_out(std::string_view text);
+// One line. A path is any bytes but JSON is UTF-8: what is not becomes U+FFFD, so that a long run does not end without its
+// result.
+void write_json(const nlohmann::ordered_json& json);
+
+// A line on standard error.
+void note(std::string_view line);
+// The same for sentences of a library, such as data::Description::notes.
+void note_each(std::span<const std::string> sentences);
 
 }  // namespace snug::cli

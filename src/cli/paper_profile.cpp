@@ -69,12 +69,12 @@ void run_paper_profile(const Flags& flags) {
   const std::string precision = flags.precision.value_or("fp32");
   const paper::Strategy strategy = paper::parse_strategy(flags.checkpoint.value_or("none"));
   const paper::Options options{.value_bytes = value_bytes(precision),
-                               .nonzero = flags.nonzero ? parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1) : 1.0};
+                               .nonzero = flags.nonzero ? number_of("sparse.nonzero", *flags.nonzero) : 1.0};
   const auto model = [&](std::int64_t batch) {
-    Graph graph = frontend::build_zoo_model(
-        *flags.model, {.batch = batch,
-                       .classes = flags.classes ? parse_count("--classes", *flags.classes, 2, 10'000'000) : 0,
-                       .image_size = flags.image_size ? parse_count("--image-size", *flags.image_size, 1, 65'536) : 0});
+    Graph graph =
+        frontend::build_zoo_model(*flags.model, {.batch = batch,
+                                                 .classes = flags.classes ? count_of("classes", *flags.classes) : 0,
+                                                 .image_size = flags.image_size ? count_of("image_size", *flags.image_size) : 0});
     frontend::freeze(graph, flags.frozen);
     return graph;
   };
@@ -92,7 +92,8 @@ void run_paper_profile(const Flags& flags) {
   for (const paper::Strategy& one : strategies_to_compare(graph, strategy)) {
     report.strategies.push_back(paper::account(graph, one, options));
   }
-  write_out(flags.json ? report::paper_json(report).dump() + "\n" : report::paper_text(report));
+  if (flags.json) return write_json(report::paper_json(report));
+  write_out(report::paper_text(report));
 }
 
 }  // namespace snug::cli

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "cli/output.h"
+
 namespace snug::cli {
 
 namespace {
@@ -37,10 +39,16 @@ std::string format_duration(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
+std::string format_loss(double loss) {
+  if (std::isnan(loss)) return "not a number";
+  if (std::isinf(loss)) return "infinite";
+  return fmt::format("{:.4f}", loss);
+}
+
 std::string status_text(const train::StepReport& report, const std::string& memory) {
   const int digits = static_cast<int>(std::to_string(report.total_steps).size());
-  std::string line = fmt::format("step {:>{}}/{}  loss {:.4f}  accuracy {:3.0f}%", report.step, digits, report.total_steps,
-                                 report.loss, 100 * report.accuracy);
+  std::string line = fmt::format("step {:>{}}/{}  loss {}  accuracy {:3.0f}%", report.step, digits, report.total_steps,
+                                 format_loss(report.loss), 100 * report.accuracy);
   if (report.images_per_second > 0) {
     line += fmt::format("  {:.0f} images/s  {}  {} left", report.images_per_second, memory, format_duration(report.seconds_left));
   }
@@ -72,7 +80,7 @@ void TrainingProgress::clear_bar() {
 
 void TrainingProgress::say(const std::string& line) {
   clear_bar();
-  put(line + "\n");
+  note(line);
 }
 
 void TrainingProgress::on_step(const train::StepReport& report) {
@@ -90,7 +98,7 @@ void TrainingProgress::on_step(const train::StepReport& report) {
 }
 
 void TrainingProgress::on_evaluation(const train::Evaluation& evaluation, bool best_so_far) {
-  say(fmt::format("step {}: test loss {:.4f}, test accuracy {:.2f}%{}", evaluation.step, evaluation.loss,
+  say(fmt::format("step {}: test loss {}, test accuracy {:.2f}%{}", evaluation.step, format_loss(evaluation.loss),
                   100 * evaluation.accuracy, best_so_far ? " (best so far)" : ""));
 }
 

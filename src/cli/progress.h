@@ -31,6 +31,8 @@ class TrainingProgress : public train::LoopListener {
 
 // "1:02", "1:02:03"
 std::string format_duration(double seconds);
+// "0.1234", "not a number"
+std::string format_loss(double loss);
 // Step, loss, accuracy, speed, memory, time left.
 std::string status_text(const train::StepReport& report, const std::string& memory);
 // The same in at most `width` columns, and a bar in what room is left.

@@ -1,30 +1,38 @@
 #include "cli/recipe_flags.h"
 
 #include <algorithm>
-#include <limits>
+#include <charconv>
 
 #include "api/prepare.h"
+#include "base/counted.h"
 #include "base/error.h"
+#include "train/recipe_keys.h"
 
 namespace snug::cli {
 
 namespace {
 
-constexpr std::int64_t kMostSteps = 1'000'000'000'000;
-
-void take_count(std::string_view flag, const std::optional<std::string>& text, std::int64_t least, std::int64_t most,
-                std::optional<std::int64_t>& target) {
-  if (text) target = parse_count(flag, *text, least, most);
+void take(std::string_view key, const std::optional<std::string>& text, std::optional<std::int64_t>& target) {
+  if (text) target = count_of(key, *text);
+}
+void take(std::string_view key, const std::optional<std::string>& text, std::int64_t& target) {
+  if (text) target = count_of(key, *text);
+}
+void take(std::string_view key, const std::optional<std::string>& text, std::optional<double>& target) {
+  if (text) target = number_of(key, *text);
+}
+void take(std::string_view key, const std::optional<std::string>& text, double& target) {
+  if (text) target = number_of(key, *text);
 }
 
 void take_optimizer(const Flags& flags, train::OptimizerRecipe& optimizer) {
-  if (flags.learning_rate) optimizer.learning_rate = parse_number("--learning-rate", *flags.learning_rate, 0, 1e6);
-  if (flags.momentum) optimizer.momentum = parse_number("--momentum", *flags.momentum, 0, 1);
-  if (flags.weight_decay) optimizer.weight_decay = parse_number("--weight-decay", *flags.weight_decay, 0, 1e6);
+  take("optimizer.learning_rate", flags.learning_rate, optimizer.learning_rate);
+  take("optimizer.momentum", flags.momentum, optimizer.momentum);
+  take("optimizer.weight_decay", flags.weight_decay, optimizer.weight_decay);
   if (const auto nesterov = parse_nesterov(flags)) optimizer.nesterov = *nesterov;
   if (flags.drop_gradients) optimizer.drop_gradients = true;
   if (const auto bits = parse_momentum_bits(flags)) optimizer.momentum_bits = *bits;
-  if (flags.clip_norm) optimizer.clip_norm = parse_number("--clip-norm", *flags.clip_norm, 1e-30, 1e30);
+  take("optimizer.clip_norm", flags.clip_norm, optimizer.clip_norm);
 }
 
 void take_schedule(const Flags& flags, train::ScheduleRecipe& schedule) {
@@ -39,30 +47,46 @@ void take_schedule(const Flags& flags, train::ScheduleRecipe& schedule) {
     } else {
       throw_user_error("--schedule is constant, step or cosine, not '{}'", *flags.schedule);
     }
+    if (schedule.kind != Kind::step) schedule.milestones.clear();  // a recipe's go with its schedule
   }
-  if (flags.warmup_steps) schedule.warmup_steps = parse_count("--warmup-steps", *flags.warmup_steps, 0, kMostSteps);
+  take("schedule.warmup_steps", flags.warmup_steps, schedule.warmup_steps);
   if (flags.milestones) {
     schedule.milestones.clear();
-    for (const std::string& epoch : parse_list("--milestones", *flags.milestones)) {
-      schedule.milestones.push_back(parse_number("--milestones", epoch, 0, 1e9));
+    for (const std::string& epoch : parse_list("--milestones", "numbers", *flags.milestones)) {
+      schedule.milestones.push_back(number_of("schedule.milestones", epoch));
     }
   }
-  if (flags.gamma) schedule.gamma = parse_number("--gamma", *flags.gamma, 0, 1e6);
+  take("schedule.gamma", flags.gamma, schedule.gamma);
 }
 
 void take_length(const Flags& flags, train::Recipe& recipe) {
   if (flags.epochs && flags.steps) throw UserError("--epochs and --steps both say how long; leave out one of them");
   if (flags.epochs) {
-    recipe.epochs = parse_count("--epochs", *flags.epochs, 1, 1'000'000'000);
+    take("epochs", flags.epochs, recipe.epochs);
     recipe.steps.reset();
   }
   if (flags.steps) {
-    recipe.steps = parse_count("--steps", *flags.steps, 1, kMostSteps);
+    take("steps", flags.steps, recipe.steps);
     recipe.epochs.reset();
   }
 }
 
 }  // namespace
+
+std::int64_t count_of(std::string_view key, std::string_view text) {
+  const auto& range = train::count_range(key);
+  return parse_count(train::recipe_key(key).flag, text, range.least, range.most);
+}
+
+double number_of(std::string_view key, std::string_view text) {
+  const auto& range = train::number_range(key);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !range.holds(value)) {
+    throw_user_error("{} {}, not '{}'", train::recipe_key(key).flag, describe(range), text);
+  }
+  return value;
+}
 
 bool names_recipe(const Flags& flags) { return flags.model && flags.model->ends_with(".toml"); }
 
@@ -77,28 +101,26 @@ train::Recipe recipe_of(const Flags& flags) {
     recipe.model = *flags.model;
   }
   if (flags.data) recipe.data = *flags.data;
-  if (flags.batch) recipe.batch = parse_count("--batch", *flags.batch, 1, kMostExamples);
-  take_count("--microbatch", flags.microbatch, 1, kMostExamples, recipe.microbatch);
-  take_count("--min-microbatch", flags.min_microbatch, 1, kMostExamples, recipe.min_microbatch);
-  take_count("--statistics-group", flags.statistics_group, 1, kMostExamples, recipe.statistics_group);
-  take_count("--classes", flags.classes, 2, 10'000'000, recipe.classes);
-  take_count("--image-size", flags.image_size, 1, 65'536, recipe.image_size);
-  take_count("--eval-every", flags.eval_every, 1, kMostSteps, recipe.eval_every);
-  take_count("--snapshot-every", flags.snapshot_every, 1, kMostSteps, recipe.snapshot_every);
-  if (flags.keep) recipe.keep = parse_count("--keep", *flags.keep, 1, 1'000'000);
-  if (flags.threads) recipe.threads = parse_count("--threads", *flags.threads, 1, 1024);
-  if (flags.seed) {
-    recipe.seed = static_cast<std::uint64_t>(parse_count("--seed", *flags.seed, 0, std::numeric_limits<std::int64_t>::max()));
-  }
+  take("batch", flags.batch, recipe.batch);
+  take("microbatch", flags.microbatch, recipe.microbatch);
+  take("min_microbatch", flags.min_microbatch, recipe.min_microbatch);
+  take("statistics_group", flags.statistics_group, recipe.statistics_group);
+  take("classes", flags.classes, recipe.classes);
+  take("image_size", flags.image_size, recipe.image_size);
+  take("eval_every", flags.eval_every, recipe.eval_every);
+  take("snapshot_every", flags.snapshot_every, recipe.snapshot_every);
+  take("keep", flags.keep, recipe.keep);
+  take("threads", flags.threads, recipe.threads);
+  if (flags.seed) recipe.seed = static_cast<std::uint64_t>(count_of("seed", *flags.seed));
   if (flags.precision) recipe.precision = *flags.precision;
-  if (flags.nonzero) recipe.sparse.nonzero = parse_number("--nonzero", *flags.nonzero, kLeastNonzero, 1);
+  take("sparse.nonzero", flags.nonzero, recipe.sparse.nonzero);
   if (flags.rounding) recipe.rounding = *flags.rounding;
   if (flags.checkpoint) recipe.checkpoint = *flags.checkpoint;
   if (const auto bits = parse_compress(flags)) recipe.compress = bits;
   if (flags.device) recipe.device = *flags.device;
   if (flags.budget) recipe.budget_bytes = parse_size("--budget", *flags.budget);
   if (flags.workspace_limit) recipe.workspace_limit = parse_size("--workspace-limit", *flags.workspace_limit);
-  if (flags.allow) recipe.allow = parse_list("--allow", *flags.allow);
+  if (flags.allow) recipe.allow = parse_list("--allow", "words", *flags.allow);
   // What is given is obeyed: there is nothing left to choose.
   if (flags.precision || recipe.precision != "fp32") std::erase(recipe.allow, "precision");
   if (recipe.sparse.nonzero) std::erase(recipe.allow, "sparse");
@@ -117,7 +139,7 @@ train::Recipe recipe_of(const Flags& flags) {
   take_length(flags, recipe);
   take_optimizer(flags, recipe.optimizer);
   take_schedule(flags, recipe.schedule);
-  train::check_recipe(recipe);
+  train::check_recipe(recipe, train::SaidBy::flags);
   return recipe;
 }
 
@@ -125,6 +147,18 @@ FitRequest request_of(const Flags& flags, const train::Recipe& recipe, const dat
   FitRequest request = fit_request(recipe, data, std::move(costs));
   if (flags.precision) request.narrower.reset();
   return request;
+}
+
+std::vector<std::string> unkept_limits(const FitRequest& request, const Plan& plan) {
+  if (!request.checkpoint || request.checkpoint->limit == Bytes(0)) return {};
+  Bytes taken;
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) {
+    if (plan.program.sections[i].kind == SectionKind::micro) taken = plan.sections[i].height;
+  }
+  if (taken <= request.checkpoint->limit) return {};
+  return {fmt::format(
+      "checkpoint {} asks for at most {} beside the states; the least that was found is {} bytes ({}), which this plan takes",
+      to_string(*request.checkpoint), counted(request.checkpoint->limit.count(), "byte"), taken.count(), format_bytes(taken))};
 }
 
 void refuse_flags_on_resume(const Flags& flags) {
@@ -167,11 +201,10 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--keep", &flags.keep},
   };
   for (const auto& [name, value] : fixed) {
-    if (*value) throw_user_error("a resumed run goes on as recipe.toml in its folder says; leave out {}", name);
+    if (*value) throw_user_error("a resumed run follows recipe.toml in its folder; leave out {}", name);
   }
-  if (flags.drop_gradients)
-    throw UserError("a resumed run goes on as recipe.toml in its folder says; leave out --drop-gradients");
-  if (!flags.frozen.empty()) throw UserError("a resumed run goes on as recipe.toml in its folder says; leave out --freeze");
+  if (flags.drop_gradients) throw UserError("a resumed run follows recipe.toml in its folder; leave out --drop-gradients");
+  if (!flags.frozen.empty()) throw UserError("a resumed run follows recipe.toml in its folder; leave out --freeze");
 }
 
 void refuse_other_run(const train::Recipe& made_with, const train::Recipe& now) {

@@ -61,7 +61,7 @@ void run_report(const Flags& flags) {
   const nlohmann::ordered_json json = json_of_run(folder);
   const std::filesystem::path to = flags.html ? std::filesystem::path(*flags.html) : folder / "report.html";
   if (flags.html || !flags.json) train::write_text_file(to, report::page(json));
-  if (flags.json) return write_out(json.dump() + "\n");
+  if (flags.json) return write_json(json);
   write_out(fmt::format("{}: the memory and the training of {}; open it in a browser\n", to.string(), folder.string()));
 }
 

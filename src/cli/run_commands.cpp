@@ -5,7 +5,9 @@
 #include "api/trained_data.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/output.h"
+#include "cli/recipe_flags.h"
 #include "cli/stop_signal.h"
 #include "report/json.h"
 #include "report/text.h"
@@ -29,7 +31,7 @@ train::SnapshotInfo find_snapshot(const Flags& flags) {
   if (!std::filesystem::is_directory(folder))
     throw_user_error("there is no folder '{}'; name one that 'snug train' made", folder.string());
   train::FoundSnapshot found = train::find_latest_good(folder);
-  for (const std::string& warning : found.warnings) std::fputs(fmt::format("snug: {}\n", warning).c_str(), stderr);
+  for (const std::string& warning : found.warnings) note("snug: " + warning);
   if (!found.snapshot)
     throw_user_error("'{}' holds no whole snapshot; train it first, with 'snug train --out {}'", folder.string(),
                      folder.string());
@@ -82,14 +84,15 @@ void run_eval(const Flags& flags) {
   recipe.image_size = trained.height;
   if (flags.data) recipe.data = *flags.data;
   if (flags.device) recipe.device = *flags.device;
-  if (flags.threads) recipe.threads = parse_count("--threads", *flags.threads, 1, 1024);
-  train::check_recipe(recipe);
+  if (flags.threads) recipe.threads = count_of("threads", *flags.threads);
+  train::check_recipe(recipe, train::SaidBy::flags);
   const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
   // Images are normalized as those were that the weights were trained on.
   train::Session session = open_session(snapshot, recipe, trained);
   const StopSignal stop;
   const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
-  if (result.examples < dataset->description().test_examples) throw UserError("evaluation was interrupted; run it again");
+  if (result.examples < dataset->description().test_examples)
+    throw Interrupted(stop.signal(), "evaluation was interrupted; run it again");
   const double accuracy = static_cast<double>(result.correct) / static_cast<double>(result.examples);
   if (flags.json) {
     nlohmann::ordered_json json{{"model", recipe.model},
@@ -100,7 +103,7 @@ void run_eval(const Flags& flags) {
                                 {"test_loss", result.loss},
                                 {"test_accuracy", accuracy}};
     train::put_overheads(json, train::measure_overheads(session));
-    return write_out(json.dump() + "\n");
+    return write_json(json);
   }
   write_out(fmt::format("{} after step {}: {:.2f}% of {} test images of {} are correct, loss {:.4f}\n", recipe.model,
                         snapshot.counters.step, 100 * accuracy, report::format_count(result.examples), recipe.data, result.loss));
@@ -116,7 +119,7 @@ void run_export(const Flags& flags) {
   if (flags.json) {
     const nlohmann::ordered_json json{
         {"model", recipe.model}, {"run", *flags.folder}, {"step", snapshot.counters.step}, {"to", *flags.to}};
-    return write_out(json.dump() + "\n");
+    return write_json(json);
   }
   write_out(fmt::format("{}: the weights of {} after step {}\n", *flags.to, recipe.model, snapshot.counters.step));
 }

@@ -7,9 +7,11 @@ namespace snug::cli {
 namespace {
 
 std::atomic<bool> stop_asked{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may touch it");
+std::atomic<int> stop_signal{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free, "a signal handler may touch them");
 
 void ask_to_stop(int signal) {
+  stop_signal = signal;
   stop_asked = true;
   std::signal(signal, SIG_DFL);  // whoever asks twice does not want to wait
 }
@@ -18,6 +20,7 @@ void ask_to_stop(int signal) {
 
 StopSignal::StopSignal() {
   stop_asked = false;
+  stop_signal = 0;
   std::signal(SIGINT, ask_to_stop);
   std::signal(SIGTERM, ask_to_stop);
 }
@@ -28,5 +31,7 @@ StopSignal::~StopSignal() {
 }
 
 const std::atomic<bool>& StopSignal::asked() const { return stop_asked; }
+
+int StopSignal::signal() const { return stop_signal; }
 
 }  // namespace snug::cli

@@ -14,6 +14,8 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
   const std::atomic<bool>& asked() const;
+  // The signal that asked; 0: none has.
+  int signal() const;
 };
 
 }  // namespace snug::cli

@@ -1,6 +1,4 @@
 // Memory against throughput, measured.
-#include <cstdio>
-#include <filesystem>
 
 #include "api/sweep.h"
 #include "base/error.h"
@@ -26,13 +24,6 @@ std::pair<Bytes, Bytes> parse_range(const std::string& text) {
   return {smallest, largest};
 }
 
-// What takes minutes to measure should not be lost to a folder that is not there.
-void require_folder(const std::filesystem::path& file) {
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  if (!std::filesystem::is_directory(folder))
-    throw_user_error("'{}' cannot be written: there is no folder '{}'", file.string(), folder.string());
-}
-
 }  // namespace
 
 void run_sweep(const Flags& flags) {
@@ -43,11 +34,15 @@ void run_sweep(const Flags& flags) {
   if (flags.budgets) request.between = parse_range(*flags.budgets);
   if (flags.points) request.points = static_cast<std::size_t>(parse_count("--points", *flags.points, 1, 1000));
   if (flags.steps) request.steps = static_cast<int>(parse_count("--steps", *flags.steps, 1, 1'000'000));
-  request.say = [](const std::string& line) { std::fputs((line + "\n").c_str(), stderr); };
-  if (flags.html) require_folder(*flags.html);
+  request.say = note;
+  if (flags.html) train::require_writable(*flags.html);  // what takes minutes to measure should not be lost to a bad path
   const Sweep sweep = snug::run_sweep(request);
   const nlohmann::ordered_json json = sweep_json(sweep);
-  write_out(flags.json ? json.dump() + "\n" : sweep_text(sweep));
+  if (flags.json) {
+    write_json(json);
+  } else {
+    write_out(sweep_text(sweep));
+  }
   if (!flags.html) return;
   train::write_text_file(*flags.html, report::page(json));
   if (!flags.json) write_out(fmt::format("\n{}: the same as a page; open it in a browser\n", *flags.html));

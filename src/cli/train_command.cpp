@@ -14,6 +14,7 @@
 #include "base/process_memory.h"
 #include "base/threads.h"
 #include "cli/commands.h"
+#include "cli/failure.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/recipe_flags.h"
@@ -57,13 +58,15 @@ std::filesystem::path free_folder(const std::string& model) {
   }
 }
 
-void note(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
-
 // Read only: a run that is to stay inside its budget does not measure.
 Costs costs_of(const Flags& flags, const Backend& backend) {
   Costs costs = find_costs(flags.costs, backend);
   if (!costs.note.empty()) note("snug: " + costs.note);
   return costs;
+}
+
+void begin_with_weights(const std::string& file, train::Session& session) {
+  if (const std::string left_out = train::import_weights(file, session); !left_out.empty()) note("snug: " + left_out);
 }
 
 // The plan that --plan names says all that these would.
@@ -103,7 +106,9 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
     }
     return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
   }
-  Fit found = fit(request_of(flags, recipe, data, costs), backend);
+  const FitRequest request = request_of(flags, recipe, data, costs);
+  Fit found = fit(request, backend);
+  note_each(unkept_limits(request, found.plan));
   if (recipe.budget_bytes) recipe = with_choices(recipe, found.point);
   return found;
 }
@@ -111,6 +116,7 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
 Run begin(const Flags& flags) {
   train::Recipe recipe = recipe_of(flags);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
+  note_each(dataset->description().notes);
   loop_settings(recipe, dataset->description());  // complains before the search
   const Backend backend = open_backend(recipe);
   const Costs costs = costs_of(flags, backend);
@@ -120,7 +126,7 @@ Run begin(const Flags& flags) {
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
   configure(*session, recipe);
-  if (recipe.init) train::import_weights(*recipe.init, *session);
+  if (recipe.init) begin_with_weights(*recipe.init, *session);
   // Only a run that can begin leaves a folder behind.
   const std::filesystem::path out = flags.out ? std::filesystem::path(*flags.out) : free_folder(recipe.model);
   train::RunFolder folder = train::RunFolder::create(out, recipe, &session->plan(), &dataset->description());
@@ -174,6 +180,7 @@ Run go_on(const Flags& flags) {
   }
   if (latest.snapshot) refuse_other_run(train::parse_recipe(latest.snapshot->progress.recipe), recipe);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
+  note_each(dataset->description().notes);
   const data::Description data = data_to_resume(folder, latest, dataset->description());
   train::LoopSettings settings = loop_settings(recipe, data);
   const Backend backend = open_backend(recipe);
@@ -187,7 +194,7 @@ Run go_on(const Flags& flags) {
   if (latest.snapshot) {
     progress = train::load_snapshot(latest.snapshot->path, *session);
   } else if (recipe.init) {
-    train::import_weights(*recipe.init, *session);
+    begin_with_weights(*recipe.init, *session);
   }
   progress.recipe = train::print_recipe(recipe);
   progress.data = data;
@@ -313,12 +320,21 @@ void run_train(const Flags& flags) {
   train::LoopResult result;
   {
     TrainingProgress progress(planned, run.recipe.budget_bytes.value_or(planned));
-    result = train::run_loop(*run.session, *run.dataset, run.settings, run.progress, run.folder, progress, stop.asked());
+    try {
+      result = train::run_loop(*run.session, *run.dataset, run.settings, run.progress, run.folder, progress, stop.asked());
+    } catch (const train::DiskFull& full) {
+      throw_user_error("{}, then go on with: snug train --out {} --resume", full.fact(), run.folder.path().string());
+    }
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const std::string last_lines = closing(run, result, seconds);
   run.folder.log(last_lines);
-  write_out(flags.json ? result_json(run, result, seconds).dump() + "\n" : last_lines);
+  if (flags.json) {
+    write_json(result_json(run, result, seconds));
+  } else {
+    write_out(last_lines);
+  }
+  if (result.interrupted) throw Interrupted(stop.signal());
 }
 
 }  // namespace snug::cli

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "data/file.h"
 #include "data/statistics.h"
@@ -72,7 +73,8 @@ std::vector<std::string> read_class_names(const std::filesystem::path& path) {
     if (!line.empty()) names.emplace_back(line);
   }
   if (names.empty() || names.size() > kMostClasses) {
-    throw_user_error("{} names {} classes: it should name 1 to {}, one a line", path.string(), names.size(), kMostClasses);
+    throw_user_error("{} names {}: it should name 1 to {}, one a line", path.string(), counted(names.size(), "class", "classes"),
+                     kMostClasses);
   }
   return names;
 }

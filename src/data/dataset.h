@@ -32,6 +32,8 @@ struct Description {
   // The sum of fingerprint_of() over all files, so that it tells which file is gone. Says nothing of what is in them.
   std::uint64_t fingerprint = 0;
 
+  std::vector<std::string> notes;  // for the user: what was left out of the data, a sentence each
+
   std::int64_t examples(Split split) const { return split == Split::train ? train_examples : test_examples; }
   std::size_t example_bytes() const { return static_cast<std::size_t>(channels * height * width); }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/printable.h"
 #include "data/external_sort.h"
 #include "data/file.h"
 #include "data/file_index.h"
@@ -80,8 +81,9 @@ std::vector<std::string> class_folders(const std::filesystem::path& folder) {
   return names;
 }
 
-// FNV-1a, then mixed: names that differ by a digit must not go to the same side together.
-bool is_set_aside(std::string_view class_name, std::string_view file_name) {
+// Where a file stands in the order by which files are set aside: eight bytes that look random, then the name. FNV-1a, then mixed:
+// names that differ by a digit must not stand together.
+std::string place_of(std::string_view class_name, std::string_view file_name) {
   std::uint64_t hash = 0xCBF29CE484222325U;
   const auto add = [&](std::string_view text) {
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
@@ -89,7 +91,12 @@ bool is_set_aside(std::string_view class_name, std::string_view file_name) {
   add(class_name);
   add("/");
   add(file_name);
-  return uniform_below(philox(hash, 0, 0).word[0], 10) == 0;
+  const PhiloxBlock mixed = philox(hash, 0, 0);
+  std::string place;
+  for (const std::uint32_t word : {mixed.word[0], mixed.word[1]}) {
+    for (const unsigned shift : {24U, 16U, 8U, 0U}) place += static_cast<char>(word >> shift);
+  }
+  return place.append(file_name);
 }
 
 class ImageFolder : public Dataset {
@@ -126,8 +133,16 @@ class ImageFolder : public Dataset {
     description_.test_examples = test_.files.size();
     if (description_.test_examples == 0) {
       throw_user_error(
-          "{} has too few images ({}) to set any aside for testing: add more, or sort them into train and test folders",
+          "{} has too few images ({}) to set a tenth aside for testing: add more, or sort them into train and test folders",
           folder.string(), description_.train_examples);
+    }
+    if (left_out_ > 0) {
+      const std::string names = printable(first_left_out_, 200);
+      description_.notes.push_back(
+          left_out_ == 1
+              ? fmt::format("{} is not a .png, .jpg or .jpeg file and is left out", names)
+              : fmt::format("{} files in the class folders of {} are not .png, .jpg or .jpeg and are left out; the first is {}",
+                            left_out_, folder.string(), names));
     }
     measure_channels(*this, kMeasured, description_);
   }
@@ -162,22 +177,27 @@ class ImageFolder : public Dataset {
     }
   };
 
-  void append(Side& side, std::int32_t label, std::string_view file) {
-    side.files.append(file, label);
-    description_.fingerprint += fingerprint_of(side.name_of(description_.class_names[static_cast<std::size_t>(label)], file));
+  void append(Side& side, std::size_t label, std::string_view file) {
+    side.files.append(file, static_cast<std::int32_t>(label));
+    description_.fingerprint += fingerprint_of(side.name_of(description_.class_names[label], file));
   }
 
-  // The images of a class, in the order of their names.
-  static void for_each_image(const std::filesystem::path& folder, const std::function<void(std::string_view)>& take) {
-    ExternalSort sort;
+  // The names of a class's images, in whatever order the system has them; what else lies there is counted.
+  void for_each_image(const std::filesystem::path& folder, const std::function<void(std::string_view)>& take) {
+    bool any = false;
     for_each_entry(folder, [&](std::string_view name, EntryKind kind) {
-      if (kind == EntryKind::file && is_image_name(name)) sort.add(name);
+      if (kind != EntryKind::file) return;
+      if (is_image_name(name)) {
+        any = true;
+        return take(name);
+      }
+      ++left_out_;
+      if (const std::string path = (folder / name).string(); left_out_ == 1 || path < first_left_out_) first_left_out_ = path;
     });
-    if (sort.size() == 0) {
+    if (!any) {
       throw_user_error("class folder {} has no .png, .jpg or .jpeg file directly in it: add images or remove the folder",
                        folder.string());
     }
-    sort.drain(take);
   }
 
   void check_test_classes() const {
@@ -194,25 +214,68 @@ class ImageFolder : public Dataset {
     for (std::size_t label = 0; label < description_.class_names.size(); ++label) {
       const std::filesystem::path folder = side.folder / description_.class_names[label];
       if (split == "test" && !is_folder(folder)) continue;
-      for_each_image(folder, [&](std::string_view name) { append(side, static_cast<std::int32_t>(label), name); });
+      ExternalSort names;
+      for_each_image(folder, [&](std::string_view name) { names.add(name); });
+      names.drain([&](std::string_view name) { append(side, label, name); });
     }
   }
 
+  // A tenth of each class, rounded, for testing; one image at least where there are some ten.
   void list_and_divide() {
+    std::int64_t images = 0;
+    std::size_t largest = 0;
+    std::int64_t largest_images = 0;
     for (std::size_t label = 0; label < description_.class_names.size(); ++label) {
-      const std::string& class_name = description_.class_names[label];
-      bool first = true;
-      for_each_image(train_.folder / class_name, [&](std::string_view name) {
-        Side& side = !first && is_set_aside(class_name, name) ? test_ : train_;
-        append(side, static_cast<std::int32_t>(label), name);
-        first = false;
-      });
+      const std::int64_t count = divide_class(label, /*least=*/0);
+      images += count;
+      if (count > largest_images) largest = label;
+      largest_images = std::max(largest_images, count);
     }
+    if (test_.files.size() > 0 || images < 10) return;
+    // Each class was too small for a tenth of its own: all of it once more, and one image of the largest is for testing.
+    train_.files = FileIndex();
+    left_out_ = 0;
+    description_.fingerprint = 0;
+    for (std::size_t label = 0; label < description_.class_names.size(); ++label) divide_class(label, label == largest ? 1 : 0);
+  }
+
+  // How many of a class are for testing. Rounding has a turn: up for some classes and down for others, so that many small classes
+  // give a tenth together. It looks at the class alone: were rests handed on to the next class, a file that is added to one would
+  // move files of the others. Each class keeps one image to train on.
+  static std::int64_t tests_of(std::size_t label, std::int64_t images, std::int64_t least) {
+    const auto turn = static_cast<std::int64_t>((5 + 3 * label) % 10);  // 5, 8, 1, 4, 7, 0, 3, 6, 9, 2, 5, ...
+    return std::min(std::max((images + turn) / 10, least), images - 1);
+  }
+
+  // Lists a class and returns how many images it has. Those for testing are the first in the order of place_of: a file that is
+  // added moves at most one other to the other side.
+  std::int64_t divide_class(std::size_t label, std::int64_t least) {
+    const std::string& class_name = description_.class_names[label];
+    ExternalSort names;
+    ExternalSort places;
+    for_each_image(train_.folder / class_name, [&](std::string_view name) {
+      names.add(name);
+      places.add(place_of(class_name, name));
+    });
+    const std::int64_t images = names.size();
+    const std::int64_t tests = tests_of(label, images, least);
+    std::string last_place;
+    std::int64_t number = 0;
+    places.drain([&](std::string_view place) {
+      if (++number == tests) last_place = place;
+    });
+    names.drain([&](std::string_view name) {
+      const bool is_test = tests > 0 && place_of(class_name, name) <= last_place;
+      append(is_test ? test_ : train_, label, name);
+    });
+    return images;
   }
 
   Description description_;
   Side train_;
   Side test_;
+  std::int64_t left_out_ = 0;  // files that are no images
+  std::string first_left_out_;
 };
 
 }  // namespace

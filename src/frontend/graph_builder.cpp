@@ -1,6 +1,7 @@
 #include "frontend/graph_builder.h"
 
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "ops/common.h"
@@ -12,6 +13,7 @@ namespace {
 
 // Backward, the optimizer and workspaces name their values after the layer; these names must stay within the text form's 200.
 constexpr std::size_t kLongestLayerName = 150;
+constexpr std::int64_t kMostAlongADimension = std::numeric_limits<std::int32_t>::max();
 
 std::vector<std::int64_t> both(std::int64_t value) { return {value, value}; }
 
@@ -22,6 +24,29 @@ auto in_layer(const std::string& name, Build build) {
     return build();
   } catch (const UserError& error) {
     throw_user_error("layer '{}': {}", name, error.what());
+  }
+}
+
+// Kernels count along a dimension in 32 bits, and so do the libraries behind them: what overflows there is a wrong result or a
+// division by zero.
+void require_countable(const Shape& shape) {
+  for (const std::int64_t dim : shape.dims()) {
+    if (dim > kMostAlongADimension)
+      throw_user_error("a dimension of {} is more than {}, the most that kernels can count", to_string(shape),
+                       kMostAlongADimension);
+  }
+}
+
+void require_countable(const Attributes& attributes) {
+  const auto require = [](std::string_view name, std::int64_t value) {
+    if (value > kMostAlongADimension || value < -kMostAlongADimension)
+      throw_user_error("{} {} is more than {}, the most that kernels can count", name, value, kMostAlongADimension);
+  };
+  for (const auto& [name, value] : attributes.entries()) {
+    if (const auto* one = std::get_if<std::int64_t>(&value)) require(name, *one);
+    if (const auto* several = std::get_if<std::vector<std::int64_t>>(&value)) {
+      for (const std::int64_t each : *several) require(name, each);
+    }
   }
 }
 
@@ -61,8 +86,13 @@ std::vector<ValueId> GraphBuilder::emit(const std::string& name, const OpDef& op
   check_name(name);
   if (name.size() > kLongestLayerName)
     throw_user_error("layer '{}' has too long a name; use at most {} characters", name, kLongestLayerName);
-  return in_layer(name,
-                  [&] { return builder_.emit(op, std::move(inputs), std::move(attributes), {.name = name, .layer = name}); });
+  return in_layer(name, [&] {
+    for (const ValueId input : inputs) require_countable(type_of(input).shape);
+    require_countable(attributes);
+    std::vector<ValueId> outputs = builder_.emit(op, std::move(inputs), std::move(attributes), {.name = name, .layer = name});
+    for (const ValueId output : outputs) require_countable(type_of(output).shape);
+    return outputs;
+  });
 }
 
 ValueId GraphBuilder::images(const ImageOptions& options) {

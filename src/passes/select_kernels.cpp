@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "ir/text.h"
 
@@ -27,11 +28,42 @@ std::string workspace_name(const Value& owner, Names& taken) {
   return name;
 }
 
-void select(Section& section, Node& node, const Backend& backend, Names& names) {
+// The smallest workspace that a kernel for the node makes do with; nothing: the backend has none.
+std::optional<Bytes> least_workspace(const Section& section, const Node& node, const Backend& backend) {
+  const NodeTypes types = types_of(section, node);
+  const KernelQuery query = backend.query(node, types);
+  std::optional<Bytes> least;
+  for (const KernelDef* kernel : backend.kernels) {
+    if (kernel->op != node.op->name) continue;
+    const KernelMatch match = kernel->match(query);
+    const auto* accept = std::get_if<Accept>(&match);
+    if (accept != nullptr && (!least || accept->workspace < *least)) least = accept->workspace;
+  }
+  return least;
+}
+
+// If the limit alone is why a node has no kernel: what the neediest node of the program asks for.
+void refuse_small_limit(const Program& program, const Backend& backend) {
+  std::optional<Bytes> least;
+  std::string neediest;
+  for (const Section& section : program.sections) {
+    for (const Node& node : section.nodes) {
+      const std::optional<Bytes> bytes = least_workspace(section, node, backend);
+      if (!bytes) return;  // no limit would help
+      if (least && *bytes <= *least) continue;
+      least = bytes;
+      neediest = node.layer.empty() ? std::string(node.op->name) : fmt::format("{} of '{}'", node.op->name, node.layer);
+    }
+  }
+  if (least && *least > *backend.workspace_limit) throw WorkspaceTooSmall(*backend.workspace_limit, *least, neediest);
+}
+
+void select(Section& section, Node& node, const Backend& backend, Names& names, const Program& program) {
   const NodeTypes types = types_of(section, node);
   Accept accept;
   const KernelDef* kernel = backend.choose(backend.query(node, types), accept);
   if (kernel == nullptr) {
+    if (backend.workspace_limit) refuse_small_limit(program, backend);
     std::vector<std::string> refusals;
     backend.choose(backend.query(node, types), accept, &refusals);
     throw_user_error("the {} backend has no kernel for '{}' ({})", backend.name, print(section, node),
@@ -47,13 +79,20 @@ void select(Section& section, Node& node, const Backend& backend, Names& names) 
 
 }  // namespace
 
+WorkspaceTooSmall::WorkspaceTooSmall(Bytes limit, Bytes least, const std::string& node)
+    : UserError(
+          fmt::format("a workspace limit of {} is too small: {} needs {} bytes ({}); raise the limit to that, or leave it out",
+                      counted(limit.count(), "byte"), node, least.count(), format_bytes(least))),
+      least_(least),
+      node_(node) {}
+
 Program select_kernels(Program program, const PassContext& context) {
   for (Section& section : program.sections) {
     Names names;
     for (const Value& value : section.values) {
       if (value.name.find(kWorkspace) != std::string::npos) names.insert(value.name);
     }
-    for (Node& node : section.nodes) select(section, node, context.backend, names);
+    for (Node& node : section.nodes) select(section, node, context.backend, names, program);
   }
   return program;
 }

@@ -4,10 +4,25 @@
 #pragma once
 
 #include "passes/pass.h"
+#include <snug/error.h>
 
 namespace snug {
 
-// UserError when the backend has no kernel for a node; the message gives every kernel's reason.
+// A limit of workspace leaves a program without kernels; with `least` every node of it has one.
+class WorkspaceTooSmall : public UserError {
+ public:
+  // `node` is the one that needs that much, for the message.
+  WorkspaceTooSmall(Bytes limit, Bytes least, const std::string& node);
+  Bytes least() const { return least_; }
+  const std::string& node() const { return node_; }
+
+ private:
+  Bytes least_;
+  std::string node_;
+};
+
+// UserError when the backend has no kernel for a node; the message gives every kernel's reason. WorkspaceTooSmall when it has
+// none within its workspace_limit alone.
 Program select_kernels(Program program, const PassContext& context);
 
 }  // namespace snug

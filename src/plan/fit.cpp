@@ -8,9 +8,11 @@
 
 #include <fmt/ranges.h>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/process_memory.h"
+#include "passes/select_kernels.h"
 
 namespace snug {
 
@@ -163,19 +165,20 @@ std::string lossy_methods(const FrontierPoint& point) {
     takes += " is";
   }
   throw DoesNotFit(
-      fmt::format(
-          "{} at batch {} does not fit {} bytes: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}, where the "
-          "largest values alive are {}; give that much, or {}",
-          plan.program.name, request.options.batch, request.budget->count(), takes, bytes.count(), format_bytes(bytes),
-          smallest.point.microbatch, to_string(smallest.point.checkpoint),
-          lossy_methods(smallest.point) + (smallest.point.fuses_update ? " and weights updated in backward" : ""),
-          largest_values(plan), fmt::join(ways_out(request, smallest.point, backend), ", or ")),
+      fmt::format("{} at batch {} does not fit {}: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}, where the "
+                  "largest values alive are {}; give that much, or {}",
+                  plan.program.name, request.options.batch, counted(request.budget->count(), "byte"), takes, bytes.count(),
+                  format_bytes(bytes), smallest.point.microbatch, to_string(smallest.point.checkpoint),
+                  lossy_methods(smallest.point) + (smallest.point.fuses_update ? " and weights updated in backward" : ""),
+                  largest_values(plan), fmt::join(ways_out(request, smallest.point, backend), ", or ")),
       bytes.count());
 }
 
 }  // namespace
 
-Fit fit(const FitRequest& request, const Backend& backend) {
+namespace {
+
+Fit fit_as_asked(const FitRequest& request, const Backend& backend) {
   const auto start = std::chrono::steady_clock::now();
   check_request(request);
   const bool open = request.checkpoint && leaves_limit_open(*request.checkpoint);
@@ -205,6 +208,37 @@ Fit fit(const FitRequest& request, const Backend& backend) {
   give_back_free_memory();
   found->plan.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {.plan = std::move(found->plan), .point = found->point, .plain_peak_bytes = plain_peak};
+}
+
+// The least limit of workspace with which the request can be planned, from what one of its programs asked for on: the others may
+// ask for more. Whether the plan then fits the budget is another question.
+WorkspaceTooSmall with_least_limit(FitRequest request, const Backend& backend, const WorkspaceTooSmall& first) {
+  const Bytes limit = *request.options.workspace_limit;
+  request.options.passes.dump = {};
+  WorkspaceTooSmall refusal = first;
+  while (true) {
+    request.options.workspace_limit = refusal.least();
+    try {
+      fit_as_asked(request, backend);
+      return refusal;
+    } catch (const DoesNotFit&) {
+      return refusal;
+    } catch (const WorkspaceTooSmall& larger) {
+      SNUG_CHECK(larger.least() > refusal.least(), "a limit of {} bytes is not kept", refusal.least().count());
+      refusal = WorkspaceTooSmall(limit, larger.least(), larger.node());
+    }
+  }
+}
+
+}  // namespace
+
+Fit fit(const FitRequest& request, const Backend& backend) {
+  try {
+    return fit_as_asked(request, backend);
+  } catch (const WorkspaceTooSmall& refusal) {
+    if (!request.options.workspace_limit) throw;
+    throw with_least_limit(request, backend, refusal);
+  }
 }
 
 }  // namespace snug

@@ -34,7 +34,7 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
   const auto last = static_cast<std::ptrdiff_t>(frontier.points.size()) - 1;
   const std::ptrdiff_t at = std::min(place_of(frontier, chosen), last);
   const double fastest = frontier.points.back().seconds;
-  put(out, "  {:>10}{:>12}{:>9}{:>12}  {}\n", "bytes", "beside", "time", "microbatch", "checkpoint");
+  put(out, "  {:>10}{:>13}{:>9}{:>11}  {}\n", "bytes", "vs this plan", "time", "microbatch", "checkpoint");
   bool skipped = false;
   for (std::ptrdiff_t i = 0; i <= last; ++i) {
     if (i != 0 && i != last && (i < at - kNeighbours || i > at + kNeighbours)) {
@@ -52,7 +52,7 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
     if (point.compress_bits > 0) how += fmt::format(", activations in {} bits", point.compress_bits);
     if (point.fuses_update) how += ", updated in backward";
     if (point.workspace_limit) how += fmt::format(", workspace {}", format_bytes(*point.workspace_limit));
-    put(out, "{} {:>10}{:>12}{:>9}{:>12}  {}\n", is_chosen ? ">" : " ", format_bytes(point.planned_peak_bytes),
+    put(out, "{} {:>10}{:>13}{:>9}{:>11}  {}\n", is_chosen ? ">" : " ", format_bytes(point.planned_peak_bytes),
         is_chosen ? "this plan" : signed_bytes(chosen.planned_peak_bytes, point.planned_peak_bytes),
         overhead(point.seconds, fastest), point.microbatch, shorten(how, 34));
   }
@@ -78,8 +78,8 @@ Json points_json(std::span<const FrontierPoint> points) {
 
 std::string explanation_text(const Frontier& frontier, const FrontierPoint& chosen, std::span<const MethodStep> steps) {
   std::string out;
-  put(out, "What one more MB buys: {} plans that no other of {} beats in bytes and time\n",
-      format_count(static_cast<std::int64_t>(frontier.points.size())),
+  put(out, "What one more MB buys: {} that no other of {} beats in bytes and time\n",
+      frontier.points.size() == 1 ? "1 plan" : format_count(static_cast<std::int64_t>(frontier.points.size())) + " plans",
       format_count(static_cast<std::int64_t>(frontier.considered.size())));
   put_points(out, frontier, chosen);
   put(out, "\nWhat each method does\n");
@@ -89,7 +89,7 @@ std::string explanation_text(const Frontier& frontier, const FrontierPoint& chos
         i == 0 ? "" : signed_bytes(steps[i - 1].planned_peak_bytes, step.planned_peak_bytes),
         i == 0 ? "" : overhead(step.seconds, steps[i - 1].seconds), step.method);
   }
-  put(out, "Times are predicted: beside the fastest plan, and beside the method before.\n");
+  put(out, "Times are predicted: relative to the fastest plan, and to the method before.\n");
   return trim_lines(out);
 }
 

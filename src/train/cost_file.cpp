@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "train/file_io.h"
@@ -41,14 +42,14 @@ CostKey cost_key_of(const Backend& backend) {
   return {.backend = std::string(backend.name), .machine = backend.machine, .threads = backend.threads};
 }
 
-std::filesystem::path default_cost_file(const CostKey& key) {
+std::optional<std::filesystem::path> default_cost_file(const CostKey& key) {
   const auto set = [](const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr ? std::string() : std::string(value);
   };
   std::filesystem::path cache = set("XDG_CACHE_HOME");
   if (cache.empty()) {
-    if (set("HOME").empty()) throw UserError("there is no HOME to keep measured costs in; name a file with --costs");
+    if (set("HOME").empty()) return std::nullopt;
     cache = std::filesystem::path(set("HOME")) / ".cache";
   }
   return cache / "snug" / fmt::format("costs-{}-{}.json", key.backend, key.threads);
@@ -61,20 +62,19 @@ std::vector<NodeCost> parse_costs(std::string_view text, const CostKey& key, std
     const Json json = Json::parse(text);
     const int format = json.at("format").get<int>();
     if (format != kFormat)
-      throw_user_error("the costs in '{}' have format {}, and this Snug reads format {}; measure them anew", source, format,
+      throw_user_error("the costs in '{}' have format {}, and this Snug reads format {}; measure them again", source, format,
                        kFormat);
     found = {.backend = json.at("backend").get<std::string>(),
              .machine = json.at("machine").get<std::string>(),
              .threads = json.at("threads").get<int>()};
     for (const Json& node : json.at("nodes")) nodes.push_back(parse_node(node));
   } catch (const Json::exception& error) {
-    throw_user_error("'{}' is no whole file of measured costs; measure them anew", source);
+    throw_user_error("'{}' is not a valid file of measured costs; measure them again", source);
   }
   if (found != key) {
-    throw_user_error(
-        "the costs in '{}' were measured with {} on {} with {} thread{}, not with {} on {} with {}; measure them anew", source,
-        printable(found.backend), printable(found.machine), found.threads, found.threads == 1 ? "" : "s", key.backend,
-        key.machine, key.threads);
+    throw_user_error("the costs in '{}' were measured with {} on {} with {}, not with {} on {} with {}; measure them again",
+                     source, printable(found.backend), printable(found.machine), counted(found.threads, "thread"), key.backend,
+                     key.machine, key.threads);
   }
   return nodes;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,8 +26,8 @@ struct CostKey {
 };
 CostKey cost_key_of(const Backend& backend);
 
-// $XDG_CACHE_HOME/snug or ~/.cache/snug, a file for each backend and number of threads. UserError where there is no home.
-std::filesystem::path default_cost_file(const CostKey& key);
+// $XDG_CACHE_HOME/snug or ~/.cache/snug, a file for each backend and number of threads. Nothing where there is no home.
+std::optional<std::filesystem::path> default_cost_file(const CostKey& key);
 
 // UserError with one sentence when the file is not there, no whole cost file, or one of another key.
 std::vector<NodeCost> read_cost_file(const std::filesystem::path& path, const CostKey& key);

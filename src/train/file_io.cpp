@@ -25,12 +25,15 @@ std::string reason(int error) { return std::strerror(error); }  // NOLINT(concur
 
 [[noreturn]] void throw_write_error(const fs::path& path, int error) {
   if (error == ENOSPC || error == EDQUOT) {
-    throw_user_error("the disk of folder '{}' is full, so '{}' was not written; free some space there and try again",
-                     folder_of(path).string(), path.filename().string());
+    throw DiskFull(fmt::format("the disk of folder '{}' is full, so '{}' was not written; free some space there",
+                               folder_of(path).string(), path.filename().string()));
   }
   if (error == EFBIG) {
-    throw_user_error("folder '{}' is full: '{}' would grow past the file size allowed there; raise the limit or write elsewhere",
-                     folder_of(path).string(), path.filename().string());
+    throw DiskFull(fmt::format("folder '{}' is full: '{}' would grow past the file size allowed there; raise the limit",
+                               folder_of(path).string(), path.filename().string()));
+  }
+  if (error == ENOENT) {
+    throw_user_error("'{}' cannot be written: there is no folder '{}'; make it first", path.string(), folder_of(path).string());
   }
   throw_user_error("'{}' cannot be written: {}", path.string(), reason(error));
 }
@@ -100,34 +103,55 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> target) const
   }
 }
 
-AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(const fs::path& path) : destination_(find_destination(path)) {
+  const fs::path& target = destination_.path;
+  if (destination_.kind == Destination::Kind::descriptor) {
+    file_ = FileHandle(::fcntl(destination_.descriptor, F_DUPFD_CLOEXEC, 0));
+    if (!file_.open()) throw_write_error(target, errno);
+    return;
+  }
+  if (destination_.kind == Destination::Kind::stream) {
+    file_ = open_file(target, O_WRONLY | O_NOCTTY);  // waits for the reader of a pipe, as a shell does
+    if (!file_.open()) throw_write_error(target, errno);
+    return;
+  }
   // Two files of one name may be under way in one process; a number keeps them apart.
   static std::atomic<unsigned> count{0};
-  if (fs::is_directory(path_)) throw_user_error("'{}' is a folder; name a file", path_.string());
-  temporary_ = folder_of(path_) / fmt::format("{}{}{}-{}", path_.filename().string(), kTemporary, ::getpid(), count++);
+  temporary_ = folder_of(target) / fmt::format("{}{}{}-{}", target.filename().string(), kTemporary, ::getpid(), count++);
   ::unlink(temporary_.c_str());  // of a process that had this number before
   file_ = open_file(temporary_, O_WRONLY | O_CREAT | O_EXCL, 0666);
-  if (!file_.open()) throw_write_error(path_, errno);
+  if (!file_.open()) throw_write_error(target, errno);
+  if (const auto& old = destination_.replaced) {
+    // The owner only where we may (root); what cannot be kept must not stop the file from being written.
+    if (::fchown(file_.get(), old->user, old->group) != 0) errno = 0;
+    if (::fchmod(file_.get(), old->mode & 0777U) != 0) errno = 0;
+  }
 }
 
 AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (replaces() && !committed_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  if (const int error = write_all(file_.get(), bytes); error != 0) throw_write_error(path_, error);
+  if (const int error = write_all(file_.get(), bytes); error != 0) throw_write_error(destination_.path, error);
 }
 
 void AtomicFile::commit() {
-  SNUG_CHECK(!temporary_.empty(), "'{}' is written already", path_.string());
-  if (const int error = sync(file_.get()); error != 0) throw_write_error(path_, error);
+  const fs::path& target = destination_.path;
+  SNUG_CHECK(!committed_, "'{}' is written already", target.string());
+  if (!replaces()) {
+    file_.reset();
+    committed_ = true;
+    return;
+  }
+  if (const int error = sync(file_.get()); error != 0) throw_write_error(target, error);
   file_.reset();
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) throw_write_error(path_, errno);
-  temporary_.clear();
+  if (::rename(temporary_.c_str(), target.c_str()) != 0) throw_write_error(target, errno);
+  committed_ = true;
   // The new name, too, must outlast a loss of power. Some file systems cannot sync a folder and say so with EINVAL.
-  const FileHandle folder = open_file(folder_of(path_), O_RDONLY | O_DIRECTORY);
-  if (!folder.open()) throw_write_error(path_, errno);
-  if (const int error = sync(folder.get()); error != 0 && error != EINVAL) throw_write_error(path_, error);
+  const FileHandle folder = open_file(folder_of(target), O_RDONLY | O_DIRECTORY);
+  if (!folder.open()) throw_write_error(target, errno);
+  if (const int error = sync(folder.get()); error != 0 && error != EINVAL) throw_write_error(target, error);
 }
 
 bool is_temporary_name(std::string_view name) { return name.find(kTemporary) != std::string_view::npos; }
@@ -154,6 +178,11 @@ std::string read_text_file(const fs::path& path, std::uint64_t most) {
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   return text;
+}
+
+void require_writable(const fs::path& path) {
+  const Destination destination = find_destination(path);
+  if (destination.kind == Destination::Kind::file) AtomicFile{destination.path};  // and removed again
 }
 
 void write_text_file(const fs::path& path, std::string_view text) {

@@ -8,7 +8,22 @@
 #include <string>
 #include <string_view>
 
+#include "train/destination.h"
+#include <snug/error.h>
+
 namespace snug::train {
+
+// A file could not be written for lack of room. What to do after freeing some depends on what was being written: a caller that
+// knows better than "try again" catches it and says so behind `fact`.
+class DiskFull : public UserError {
+ public:
+  explicit DiskFull(const std::string& fact) : UserError(fact + " and try again"), fact_(fact) {}
+  // What happened and that room must be made, to be continued.
+  const std::string& fact() const { return fact_; }
+
+ private:
+  std::string fact_;
+};
 
 // A file descriptor that closes itself.
 class FileHandle {
@@ -46,24 +61,28 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-// A file under a temporary name in the folder of `path`. `commit` makes it durable and gives it its name; without that it is
-// removed. What stood at `path` before stays whole until then.
+// A file under a temporary name beside the one that `path` names, symbolic links followed. `commit` makes it durable and gives it
+// its name, with the permissions of the file that it replaces; without that it is removed. What stood at `path` before stays
+// whole until then. A device, a pipe or an open descriptor (/dev/stdout) is never replaced but written into, at once.
 class AtomicFile {
  public:
-  // UserError when the folder is not there or not writable.
-  explicit AtomicFile(std::filesystem::path path);
+  // UserError when the folder is not there or not writable, or `path` is something that cannot be written into.
+  explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // UserError naming the folder when the disk is full.
+  // DiskFull naming the folder when the disk is full.
   void write(std::span<const std::byte> bytes);
   void commit();
 
  private:
-  std::filesystem::path path_;
+  bool replaces() const { return destination_.kind == Destination::Kind::file; }
+
+  Destination destination_;
   std::filesystem::path temporary_;
   FileHandle file_;
+  bool committed_ = false;
 };
 
 // Whether a name in a folder is an AtomicFile's temporary one: what a killed process may leave behind.
@@ -73,7 +92,7 @@ bool is_temporary_name(std::string_view name);
 class AppendFile {
  public:
   explicit AppendFile(std::filesystem::path path);
-  // The line and its end in one write. UserError naming the folder when the disk is full.
+  // The line and its end in one write. DiskFull naming the folder when the disk is full.
   void append_line(std::string_view line);
 
  private:
@@ -83,6 +102,8 @@ class AppendFile {
 
 // The whole file; UserError when it is longer than `most` bytes.
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t most);
+// UserError when an AtomicFile of this path could not be made: for whoever works long before it writes.
+void require_writable(const std::filesystem::path& path);
 // Through an AtomicFile.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 

@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "plan/allowance.h"
 #include "train/file_io.h"
+#include "train/recipe_keys.h"
 #include "train/recipe_table.h"
 
 namespace snug::train {
 
 namespace {
 
-constexpr std::int64_t kMostCount = std::int64_t{1} << 40U;
 constexpr std::uint64_t kMostRecipeBytes = 1'000'000;
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "fp16", "bf16"};
 constexpr std::array<std::string_view, 2> kRoundings{"nearest", "stochastic"};
@@ -31,15 +31,27 @@ struct Complaint {
   std::string sentence;
 };
 
-// Collects the first complaint.
+// Collects the first complaint, in the words of whoever said it: of a recipe or of flags.
 class Checker {
  public:
+  explicit Checker(SaidBy said_by) : said_by_(said_by) {}
+
   std::optional<Complaint> complaint;
 
-  void require(bool holds, std::string key, std::string sentence) {
-    if (!holds && !complaint) complaint = {std::move(key), std::move(sentence)};
+  // The key or its flag.
+  std::string name(std::string_view key) const {
+    const RecipeKey& found = recipe_key(key);
+    return std::string(said_by_ == SaidBy::flags && !found.flag.empty() ? found.flag : found.name);
   }
-  void text(const std::string& key, const std::string& value) {
+  // How a user of a recipe, or of flags, would say something.
+  std::string say(std::string_view in_recipe, std::string_view in_flags) const {
+    return std::string(said_by_ == SaidBy::flags ? in_flags : in_recipe);
+  }
+
+  void require(bool holds, std::string_view key, std::string sentence) {
+    if (!holds && !complaint) complaint = {std::string(key), std::move(sentence)};
+  }
+  void text(std::string_view key, const std::string& value) {
     require(!value.empty(), key, "must not be empty");
     try {
       nlohmann::json(value).dump();
@@ -47,50 +59,58 @@ class Checker {
       require(false, key, "is not UTF-8");
     }
   }
-  void count(const std::string& key, std::int64_t value, std::int64_t least, std::int64_t most = kMostCount) {
-    require(value >= least && value <= most, key, fmt::format("takes a whole number from {} to {}, not {}", least, most, value));
+  void count(std::string_view key, std::optional<std::int64_t> value) {
+    const CountRange& range = count_range(key);
+    if (value) require(range.holds(*value), key, fmt::format("{}, not {}", describe(range), *value));
   }
-  void count(const std::string& key, std::optional<std::int64_t> value, std::int64_t least) {
-    if (value) count(key, *value, least);
+  void number(std::string_view key, std::optional<double> value) {
+    const NumberRange& range = number_range(key);
+    if (value) require(range.holds(*value), key, fmt::format("{}, not {}", describe(range), *value));
   }
-  void number(const std::string& key, double value, double least, double most) {
-    require(value >= least && value <= most, key, fmt::format("takes a number from {} to {}, not {}", least, most, value));
+  // Each within the key's range, and each above the one before it.
+  void epochs_that_increase(std::string_view key, const std::vector<double>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      number(key, values[i]);
+      require(i == 0 || values[i] > values[i - 1], key, "must increase");
+    }
   }
-  void choice(const std::string& key, std::string_view value, std::span<const std::string_view> possible) {
+  void choice(std::string_view key, std::string_view value, std::span<const std::string_view> possible) {
     require(std::find(possible.begin(), possible.end(), value) != possible.end(), key,
             fmt::format("is '{}'; it can be {}", value, fmt::join(possible, ", ")));
   }
+
+ private:
+  SaidBy said_by_;
 };
 
 void check_optimizer(const OptimizerRecipe& optimizer, Checker& check) {
-  check.number("optimizer.learning_rate", optimizer.learning_rate, 0, 1e6);
-  check.number("optimizer.momentum", optimizer.momentum, 0, 1);
-  check.number("optimizer.weight_decay", optimizer.weight_decay, 0, 1e6);
-  check.require(!optimizer.nesterov || optimizer.momentum > 0, "optimizer.nesterov",
-                "needs a momentum above 0; set one or say nesterov = false");
+  check.number("optimizer.learning_rate", optimizer.learning_rate);
+  check.number("optimizer.momentum", optimizer.momentum);
+  check.number("optimizer.weight_decay", optimizer.weight_decay);
+  check.require(
+      !optimizer.nesterov || optimizer.momentum > 0, "optimizer.momentum",
+      fmt::format("of 0 goes only with {}; say that, or use a momentum above 0", check.say("nesterov = false", "--nesterov no")));
   check.require(optimizer.momentum_bits == 32 || optimizer.momentum_bits == 8, "optimizer.momentum_bits",
                 fmt::format("takes 8 or 32, not {}", optimizer.momentum_bits));
   check.require(optimizer.momentum_bits == 32 || optimizer.momentum > 0, "optimizer.momentum_bits",
                 "needs a momentum above 0; set one or leave it out");
-  if (optimizer.clip_norm) {
-    check.require(*optimizer.clip_norm > 0 && std::isfinite(*optimizer.clip_norm), "optimizer.clip_norm",
-                  fmt::format("takes a number above 0, not {}", *optimizer.clip_norm));
-  }
+  check.number("optimizer.clip_norm", optimizer.clip_norm);
 }
 
 void check_schedule(const ScheduleRecipe& schedule, Checker& check) {
-  check.count("schedule.warmup_steps", schedule.warmup_steps, 0, kMostCount);
-  check.number("schedule.gamma", schedule.gamma, 0, 1);
-  check.number("schedule.final", schedule.final, 0, 1);
-  double before = 0;
-  for (const double milestone : schedule.milestones) {
-    check.require(milestone > before && std::isfinite(milestone), "schedule.milestones", "must be numbers of epochs that rise");
-    before = milestone;
+  check.count("schedule.warmup_steps", schedule.warmup_steps);
+  check.number("schedule.gamma", schedule.gamma);
+  check.number("schedule.final", schedule.final);
+  check.epochs_that_increase("schedule.milestones", schedule.milestones);
+  const std::string step = check.say("kind = \"step\"", "--schedule step");
+  if (schedule.kind == ScheduleRecipe::Kind::step) {
+    check.require(!schedule.milestones.empty(), "schedule.milestones",
+                  fmt::format("must name at least one epoch with {}, as in {}", step,
+                              check.say("milestones = [60, 120]", "--milestones 60,120")));
+  } else {
+    check.require(schedule.milestones.empty(), "schedule.milestones",
+                  fmt::format("go only with {}; add that, or leave them out", step));
   }
-  if (schedule.kind == ScheduleRecipe::Kind::step)
-    check.require(!schedule.milestones.empty(), "schedule.milestones", "must name at least one epoch for kind = \"step\"");
-  else
-    check.require(schedule.milestones.empty(), "schedule.milestones", "go only with kind = \"step\"");
 }
 
 void check_sparse(const SparseRecipe& sparse, Checker& check) {
@@ -98,48 +118,43 @@ void check_sparse(const SparseRecipe& sparse, Checker& check) {
     check.require(sparse == SparseRecipe{}, "sparse.nonzero", "is missing; say what share of the weights is stored, as in 0.3");
     return;
   }
-  check.require(*sparse.nonzero > 0 && *sparse.nonzero <= 1, "sparse.nonzero",
-                fmt::format("takes a number above 0, up to 1, not {}", *sparse.nonzero));
+  check.number("sparse.nonzero", sparse.nonzero);
   check.choice("sparse.method", sparse.method, kSparseMethods);
-  check.number("sparse.rewire_fraction", sparse.rewire_fraction, 0, 1);
-  check.number("sparse.threshold", sparse.threshold, 0, 1e6);
+  check.number("sparse.rewire_fraction", sparse.rewire_fraction);
+  check.number("sparse.threshold", sparse.threshold);
   for (const double every : sparse.rewire_every) {
     check.require(every >= 0 && every <= 1e9 && every == std::floor(every), "sparse.rewire_every",
                   "takes whole numbers of steps, 0 for never");
   }
-  double before = 0;
-  for (const double milestone : sparse.rewire_milestones) {
-    check.require(milestone > before && std::isfinite(milestone), "sparse.rewire_milestones",
-                  "must be numbers of epochs that rise");
-    before = milestone;
-  }
+  check.epochs_that_increase("sparse.rewire_milestones", sparse.rewire_milestones);
   check.require(sparse.rewire_every.size() == sparse.rewire_milestones.size() + 1, "sparse.rewire_every",
-                fmt::format("has {} numbers where {} milestones need {}", sparse.rewire_every.size(),
-                            sparse.rewire_milestones.size(), sparse.rewire_milestones.size() + 1));
+                fmt::format("has {} where {} need {}", counted(sparse.rewire_every.size(), "number"),
+                            counted(sparse.rewire_milestones.size(), "milestone"), sparse.rewire_milestones.size() + 1));
 }
 
-std::optional<Complaint> find_complaint(const Recipe& recipe) {
-  Checker check;
+std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
+  Checker check(said_by);
   check.text("model", recipe.model);
-  check.count("classes", recipe.classes, 1);
-  check.count("image_size", recipe.image_size, 1);
+  check.count("classes", recipe.classes);
+  check.count("image_size", recipe.image_size);
   check.text("data", recipe.data);
-  check.count("batch", recipe.batch, 1);
-  check.count("microbatch", recipe.microbatch, 1);
+  check.count("batch", recipe.batch);
+  check.count("microbatch", recipe.microbatch);
   check.require(recipe.microbatch.value_or(1) <= recipe.batch, "microbatch",
-                fmt::format("of {} is more than the batch of {}", recipe.microbatch.value_or(1), recipe.batch));
-  check.count("min_microbatch", recipe.min_microbatch, 1);
-  check.count("statistics_group", recipe.statistics_group, 1);
+                fmt::format("of {} is more than the batch of {}; use at most that", recipe.microbatch.value_or(1), recipe.batch));
+  check.count("min_microbatch", recipe.min_microbatch);
+  check.count("statistics_group", recipe.statistics_group);
   check.require(!recipe.min_microbatch || !recipe.statistics_group, "min_microbatch",
-                "has no say beside statistics_group, which keeps statistics the same however the batch is split; leave out one");
+                fmt::format("has no effect beside {}, which keeps statistics the same however the batch is split; leave out one",
+                            check.name("statistics_group")));
   check.choice("precision", recipe.precision, kPrecisions);
   if (recipe.rounding) {
     check.choice("rounding", *recipe.rounding, kRoundings);
     check.require(recipe.precision != "fp32", "rounding", "is about updates of 16 bits; leave it out with fp32");
   }
-  check.count("loss_scale_growth", recipe.loss_scale_growth, 1);
+  check.count("loss_scale_growth", recipe.loss_scale_growth);
   check.require(!recipe.loss_scale_growth || recipe.precision == "fp16", "loss_scale_growth",
-                "goes only with precision = \"fp16\"");
+                fmt::format("goes only with {}", check.say("precision = \"fp16\"", "--precision fp16")));
   if (recipe.checkpoint) check.text("checkpoint", *recipe.checkpoint);
   if (recipe.compress) {
     check.require(*recipe.compress == 8 || *recipe.compress == 4 || *recipe.compress == 2, "compress",
@@ -148,20 +163,21 @@ std::optional<Complaint> find_complaint(const Recipe& recipe) {
   if (recipe.budget_bytes) check.require(*recipe.budget_bytes > Bytes(0), "budget", "must be more than 0 bytes");
   if (const auto objection = objection_to_allowance(recipe.allow)) check.require(false, "allow", *objection);
   check.choice("device", recipe.device, kDevices);
-  check.count("threads", recipe.threads, 0, 4096);
-  check.require(recipe.seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()), "seed",
-                "must be below 2^63");
-  check.count("epochs", recipe.epochs, 1);
-  check.count("steps", recipe.steps, 1);
+  if (recipe.threads != 0) check.count("threads", recipe.threads);
+  check.require(recipe.seed <= static_cast<std::uint64_t>(count_range("seed").most), "seed", "must be below 2^63");
+  check.count("epochs", recipe.epochs);
+  check.count("steps", recipe.steps);
   check.require(!recipe.epochs || !recipe.steps, "steps", "cannot stand beside epochs; give one of the two");
-  check.count("eval_every", recipe.eval_every, 1);
-  check.count("snapshot_every", recipe.snapshot_every, 1);
-  check.count("keep", recipe.keep, 1, 1'000'000);
+  check.count("eval_every", recipe.eval_every);
+  check.count("snapshot_every", recipe.snapshot_every);
+  check.count("keep", recipe.keep);
   for (const std::string& prefix : recipe.freeze) check.text("freeze", prefix);
   if (recipe.init) check.text("init", *recipe.init);
   check_optimizer(recipe.optimizer, check);
   check_schedule(recipe.schedule, check);
   check_sparse(recipe.sparse, check);
+  // In the words of flags the key is one, too.
+  if (check.complaint && said_by == SaidBy::flags) check.complaint->key = check.name(check.complaint->key);
   return check.complaint;
 }
 
@@ -250,7 +266,7 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   sparse.number("threshold", recipe.sparse.threshold);
 
   for (const RecipeTable* table : {&root, &optimizer, &schedule, &sparse}) table->refuse_unknown_keys();
-  if (const auto complaint = find_complaint(recipe)) root.refuse(complaint->key, complaint->sentence);
+  if (const auto complaint = find_complaint(recipe, SaidBy::recipe)) root.refuse(complaint->key, complaint->sentence);
   return recipe;
 }
 
@@ -258,12 +274,12 @@ Recipe read_recipe(const std::filesystem::path& path) {
   return parse_recipe(read_text_file(path, kMostRecipeBytes), "'" + path.string() + "'");
 }
 
-void check_recipe(const Recipe& recipe) {
-  if (const auto complaint = find_complaint(recipe)) throw_user_error("{} {}", complaint->key, complaint->sentence);
+void check_recipe(const Recipe& recipe, SaidBy said_by) {
+  if (const auto complaint = find_complaint(recipe, said_by)) throw_user_error("{} {}", complaint->key, complaint->sentence);
 }
 
 std::string print_recipe(const Recipe& recipe) {
-  check_recipe(recipe);
+  check_recipe(recipe, SaidBy::recipe);
   std::string text;
   const auto line = [&](std::string_view key, const std::string& value) { text += fmt::format("{} = {}\n", key, value); };
   const auto number = [&](std::string_view key, auto value) { line(key, fmt::format("{}", value)); };

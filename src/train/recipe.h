@@ -102,8 +102,10 @@ struct Recipe {
 Recipe parse_recipe(std::string_view text, std::string_view source = "recipe");
 Recipe read_recipe(const std::filesystem::path& path);
 
-// What parse_recipe also asks of a recipe that comes from flags: ranges, and what does not go together.
-void check_recipe(const Recipe& recipe);
+// What parse_recipe also asks of a recipe that comes from elsewhere: ranges, and what does not go together. The refusal names
+// keys, or flags to whoever gave flags.
+enum class SaidBy : std::uint8_t { recipe, flags };
+void check_recipe(const Recipe& recipe, SaidBy said_by);
 
 // Canonical TOML: every value that is set, in a fixed order. parse_recipe(print_recipe(r)) == r.
 std::string print_recipe(const Recipe& recipe);

@@ -255,6 +255,7 @@ void RecipeTable::bytes(const std::string& key, std::optional<Bytes>& value) {
   const toml::node* node = find_node(file_->root, prefix_ + key);
   if (node != nullptr && node->is_integer()) {
     known_.push_back(key);
+    if (node->as_integer()->get() < 0) refuse(prefix_ + key, "must not be negative");
     value = Bytes(node->as_integer()->get());
     return;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/counted.h"
 #include "base/error.h"
 
 namespace snug::train {
@@ -24,8 +25,8 @@ void check_milestones(const Schedule& schedule) {
     if (i > 0 && milestone <= schedule.milestones[i - 1])
       throw_user_error("milestone {} comes after milestone {}; list them in rising order", milestone, schedule.milestones[i - 1]);
     if (milestone < schedule.warmup_steps)
-      throw_user_error("milestone {} lies within the warm-up of {} steps; make the warm-up shorter or the milestone later",
-                       milestone, schedule.warmup_steps);
+      throw_user_error("milestone {} lies within the warm-up of {}; make the warm-up shorter or the milestone later", milestone,
+                       counted(schedule.warmup_steps, "step"));
   }
 }
 
@@ -37,7 +38,7 @@ void check(const Schedule& schedule) {
   if (!is_rate(schedule.warmup_start))
     throw_user_error("a warm-up cannot start at {}; use 0 or a number above it", schedule.warmup_start);
   if (schedule.total_steps > 0 && schedule.warmup_steps > schedule.total_steps)
-    throw_user_error("a warm-up of {} steps does not fit a run of {}; make it shorter", schedule.warmup_steps,
+    throw_user_error("a warm-up of {} does not fit a run of {}; make it shorter", counted(schedule.warmup_steps, "step"),
                      schedule.total_steps);
   if (schedule.kind == Kind::step) check_milestones(schedule);
   if (schedule.kind != Kind::cosine) return;
@@ -46,8 +47,8 @@ void check(const Schedule& schedule) {
   if (schedule.total_steps == 0)
     throw UserError("a cosine schedule needs the number of steps of the whole run; give total steps");
   if (schedule.warmup_steps == schedule.total_steps)
-    throw_user_error("a warm-up of {} steps leaves a cosine schedule none of its {}; make it shorter", schedule.warmup_steps,
-                     schedule.total_steps);
+    throw_user_error("a warm-up of {} leaves a cosine schedule none of its {}; make it shorter",
+                     counted(schedule.warmup_steps, "step"), schedule.total_steps);
 }
 
 double learning_rate(const Schedule& schedule, std::uint64_t step) {

@@ -1,9 +1,15 @@
 #include "train/weights.h"
 
+#include <algorithm>
 #include <array>
+#include <unordered_map>
 
+#include <fmt/ranges.h>
+
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "ops/ops.h"
 #include "train/elements.h"
 #include "train/sparse_weights.h"
 #include "train/weights_tensors.h"
@@ -16,6 +22,54 @@ constexpr std::array kWeightRoles{Role::parameter, Role::statistic};
 
 // PyTorch counts batches in every batch norm; nothing here depends on it.
 bool is_batch_counter(std::string_view name) { return name.ends_with("num_batches_tracked"); }
+
+// The number of classes that the model tells apart; 0: it has no such loss.
+std::int64_t classes_of(const Program& program) {
+  const Section* micro = program.find_section(SectionKind::micro);
+  if (micro == nullptr) return 0;
+  for (const Node& node : micro->nodes) {
+    if (node.op == &ops::softmax_cross_entropy) return micro->value(node.inputs[0]).type.shape[1];
+  }
+  return 0;
+}
+
+// "fc" of "fc.weight"
+std::string_view layer_of(std::string_view name) { return name.substr(0, std::min(name.rfind('.'), name.size())); }
+
+// A classifier in the file that differs from the model's in its number of classes.
+struct OtherClassifier {
+  std::vector<std::string> names;  // of its parameters; empty: there is none
+  std::int64_t classes = 0;        // in the file
+};
+
+// A layer whose parameters differ in their first dimension alone, which counts the classes, while all other parameters are alike.
+// It must be the last layer: another one's outputs are the next one's inputs, which would differ, too.
+OtherClassifier find_other_classifier(const Program& program, std::span<const StateId> states, const SafetensorsHeader& header) {
+  std::unordered_map<std::string_view, const TensorInfo*> in_file;
+  for (const TensorInfo& tensor : header.tensors) in_file.emplace(tensor.name, &tensor);
+  const std::int64_t classes = classes_of(program);
+  OtherClassifier other;
+  for (const StateId id : states) {
+    const TensorInfo expected = tensor_of(program.state(id));
+    const auto found = in_file.find(expected.name);
+    if (found == in_file.end() || found->second->shape == expected.shape) continue;
+    const auto& shape = found->second->shape;
+    const bool differs_in_first = !expected.shape.empty() && shape.size() == expected.shape.size() &&
+                                  std::equal(shape.begin() + 1, shape.end(), expected.shape.begin() + 1);
+    if (!differs_in_first || expected.shape[0] != classes) return {};
+    const bool first = other.names.empty();
+    if (!first && (shape[0] != other.classes || layer_of(expected.name) != layer_of(other.names.front()))) return {};
+    other.names.push_back(expected.name);
+    other.classes = shape[0];
+  }
+  // All of the layer, or weight and bias would not go together.
+  const auto is_torn = [&](StateId id) {
+    const std::string& name = program.state(id).name;
+    return layer_of(name) == layer_of(other.names.front()) && std::ranges::find(other.names, name) == other.names.end();
+  };
+  if (!other.names.empty() && std::ranges::any_of(states, is_torn)) return {};
+  return other;
+}
 
 }  // namespace
 
@@ -40,7 +94,7 @@ void export_weights(const std::filesystem::path& path, const Session& session) {
   file.commit();
 }
 
-void import_weights(const std::filesystem::path& path, Session& session) {
+std::string import_weights(const std::filesystem::path& path, Session& session) {
   const Program& program = session.plan().program;
   if (!sparse_tensor_infos(program).empty()) {
     throw_user_error("'{}' has dense weights, and those of '{}' are stored sparse; train with --nonzero 1, or without --init",
@@ -48,8 +102,13 @@ void import_weights(const std::filesystem::path& path, Session& session) {
   }
   const SafetensorsReader reader(path);
   const std::string source = "'" + path.string() + "'";
-  const std::vector<StateId> states = states_of(program, kWeightRoles);
-  const TensorMatch match = match_tensors(program, states, reader.header(), is_batch_counter, source);
+  std::vector<StateId> states = states_of(program, kWeightRoles);
+  const OtherClassifier other = find_other_classifier(program, states, reader.header());
+  const auto is_left_out = [&](std::string_view name) { return std::ranges::find(other.names, name) != other.names.end(); };
+  std::erase_if(states, [&](StateId id) { return is_left_out(program.state(id).name); });
+  const auto is_passed_over = [&](std::string_view name) { return is_batch_counter(name) || is_left_out(name); };
+  const TensorMatch match =
+      match_tensors(program, states, reader.header(), is_passed_over, source, "; use weights of the same model");
   for (const TensorInfo* tensor : match.tensors) {
     const auto dtype = to_dtype(tensor->dtype);
     if (!dtype || !is_floating(*dtype))
@@ -72,6 +131,10 @@ void import_weights(const std::filesystem::path& path, Session& session) {
     convert_elements(from, stored, to, converted);
     session.write_logical(states[i], converted);
   }
+  if (other.names.empty()) return {};
+  return fmt::format("{} of {} {} for {}, this run has {}: {} from random values", fmt::join(other.names, " and "), source,
+                     other.names.size() == 1 ? "is" : "are", counted(other.classes, "class", "classes"), classes_of(program),
+                     other.names.size() == 1 ? "it starts" : "they start");
 }
 
 }  // namespace snug::train

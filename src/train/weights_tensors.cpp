@@ -70,7 +70,8 @@ std::vector<StateId> states_of(const Program& program, std::span<const Role> rol
 }
 
 TensorMatch match_tensors(const Program& program, std::span<const StateId> wanted, const SafetensorsHeader& header,
-                          bool (*ignored)(std::string_view name), std::string_view source) {
+                          const std::function<bool(std::string_view name)>& ignored, std::string_view source,
+                          std::string_view way_out) {
   std::unordered_map<std::string_view, const TensorInfo*> left;
   for (const TensorInfo& tensor : header.tensors) {
     if (!ignored(tensor.name)) left.emplace(tensor.name, &tensor);
@@ -93,19 +94,19 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
     left.erase(found);
   }
   if (!missing.empty()) {
-    throw_user_error("{} has no tensor {}{} that the model '{}' needs", source, in_quotes(missing.front()),
-                     and_more(missing.size()), program.name);
+    throw_user_error("{} has no tensor {}{} that the model '{}' needs{}", source, in_quotes(missing.front()),
+                     and_more(missing.size()), program.name, way_out);
   }
   if (!misshaped.empty()) {
-    throw_user_error("{} does not go with the model '{}': {}{}", source, program.name, misshaped.front(),
-                     and_more(misshaped.size()));
+    throw_user_error("{} does not go with the model '{}': {}{}{}", source, program.name, misshaped.front(),
+                     and_more(misshaped.size()), way_out);
   }
   if (!left.empty()) {
     // The first of the file, not of the map.
     const auto extra = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return left.contains(tensor.name); });
-    throw_user_error("{} has a tensor {}{} that the model '{}' does not know", source, in_quotes(extra->name),
-                     and_more(left.size()), program.name);
+    throw_user_error("{} has a tensor {}{} that the model '{}' does not know{}", source, in_quotes(extra->name),
+                     and_more(left.size()), program.name, way_out);
   }
   return match;
 }

@@ -1,6 +1,7 @@
 // A session's states as tensors of a file: what snapshots and weight files have in common.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,8 +26,9 @@ struct TensorMatch {
   std::vector<const TensorInfo*> tensors;
 };
 // UserError, naming `source`, the first tensor that is missing, has another shape or belongs to no state, and how many more there
-// are. `ignored` says which tensors of the file may be left over.
+// are; it ends with `way_out`. `ignored` says which tensors of the file may be left over.
 TensorMatch match_tensors(const Program& program, std::span<const StateId> wanted, const SafetensorsHeader& header,
-                          bool (*ignored)(std::string_view name), std::string_view source);
+                          const std::function<bool(std::string_view name)>& ignored, std::string_view source,
+                          std::string_view way_out = "");
 
 }  // namespace snug::train

@@ -119,32 +119,39 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --epochs 2 --steps 3", "--epochs and --steps both say how long; leave out one of them"},
         Bad{"train small-cnn --epochs 0", "--epochs takes a whole number from 1 to 1000000000, not '0'"},
         Bad{"train small-cnn --steps 1.5", "--steps takes a whole number from 1 to 1000000000000, not '1.5'"},
-        Bad{"train small-cnn --learning-rate fast", "--learning-rate takes a number from 0 to 1000000, not 'fast'"},
-        Bad{"train small-cnn --learning-rate nan", "--learning-rate takes a number from 0 to 1000000, not 'nan'"},
+        Bad{"train small-cnn --learning-rate fast", "--learning-rate takes a number above 0, up to 1000000, not 'fast'"},
+        Bad{"train small-cnn --learning-rate nan", "--learning-rate takes a number above 0, up to 1000000, not 'nan'"},
         Bad{"train small-cnn --momentum 1.1", "--momentum takes a number from 0 to 1, not '1.1'"},
-        Bad{"train small-cnn --clip-norm 0", "--clip-norm takes a number from 1e-30 to 1e+30, not '0'"},
+        Bad{"train small-cnn --clip-norm 0", "--clip-norm takes a number above 0, up to 1e+30, not '0'"},
         Bad{"train small-cnn --schedule linear", "--schedule is constant, step or cosine, not 'linear'"},
-        Bad{"train small-cnn --schedule step", "schedule.milestones must name at least one epoch for kind = \"step\""},
-        Bad{"train small-cnn --milestones 1,,2", "--milestones takes words with a comma between them, not ',2'"},
+        Bad{"train small-cnn --schedule step",
+            "--milestones must name at least one epoch with --schedule step, as in --milestones 60,120"},
+        Bad{"train small-cnn --milestones 1", "--milestones go only with --schedule step; add that, or leave them out"},
+        Bad{"train small-cnn --schedule step --milestones 2,1", "--milestones must increase"},
+        Bad{"train small-cnn --schedule step --milestones 0", "--milestones takes a number above 0, up to 1000000000, not '0'"},
+        Bad{"train small-cnn --momentum 0", "--momentum of 0 goes only with --nesterov no; say that, or use a momentum above 0"},
+        Bad{"train small-cnn --gamma 2", "--gamma takes a number above 0, up to 1, not '2'"},
+        Bad{"train small-cnn --learning-rate 0", "--learning-rate takes a number above 0, up to 1000000, not '0'"},
+        Bad{"train small-cnn --milestones 1,,2", "--milestones takes numbers with a comma between them, not '1,,2'"},
         Bad{"train small-cnn --augment maybe", "--augment is yes or no, not 'maybe'"},
         Bad{"train small-cnn --seed -1", "--seed takes a whole number from 0 to 9223372036854775807, not '-1'"},
         Bad{"train small-cnn --keep 0", "--keep takes a whole number from 1 to 1000000, not '0'"},
-        Bad{"train small-cnn --microbatch 101", "microbatch of 101 is more than the batch of 100"},
+        Bad{"train small-cnn --microbatch 101", "--microbatch of 101 is more than the batch of 100; use at most that"},
         Bad{"train small-cnn --budget lots",
             "--budget: 'lots' is not a size; write a number of bytes such as 6.7MB (1e6), 6.4MiB (2^20) or 6700000"},
-        Bad{"train small-cnn --budget 0", "budget must be more than 0 bytes"},
-        Bad{"train small-cnn --device tpu", "device is 'tpu'; it can be cpu, cuda"},
+        Bad{"train small-cnn --budget 0", "--budget must be more than 0 bytes"},
+        Bad{"train small-cnn --device tpu", "--device is 'tpu'; it can be cpu, cuda"},
         Bad{"train small-cnn --precision bf16 --device cuda", "precision 'bf16' is not possible on 'cuda'; use fp32 or fp16"},
-        Bad{"train small-cnn --precision bf16 --rounding up", "rounding is 'up'; it can be nearest, stochastic"},
-        Bad{"plan small-cnn --batch 10 --precision fp16 --rounding up", "rounding is 'up'; it can be nearest, stochastic"},
-        Bad{"train small-cnn --rounding nearest", "rounding is about updates of 16 bits; leave it out with fp32"},
-        Bad{"plan small-cnn --batch 10 --rounding nearest", "rounding is about updates of 16 bits; leave it out with fp32"},
-        Bad{"train small-cnn --precision int3", "precision is 'int3'; it can be fp32, fp16, bf16"},
+        Bad{"train small-cnn --precision bf16 --rounding up", "--rounding is 'up'; it can be nearest, stochastic"},
+        Bad{"plan small-cnn --batch 10 --precision fp16 --rounding up", "--rounding is 'up'; it can be nearest, stochastic"},
+        Bad{"train small-cnn --rounding nearest", "--rounding is about updates of 16 bits; leave it out with fp32"},
+        Bad{"plan small-cnn --batch 10 --rounding nearest", "--rounding is about updates of 16 bits; leave it out with fp32"},
+        Bad{"train small-cnn --precision int3", "--precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
             "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
             "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
         Bad{"train small-cnn --allow magic",
-            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse"},
+            "--allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse"},
         Bad{"sweep small-cnn --batch 10 --allow exact,sparse",
             "a sweep measures one share of the weights; give it with --nonzero, and leave sparse out of --allow"},
         Bad{"sweep small-cnn --batch 10 --allow exact,precision",
@@ -163,8 +170,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"data",
             "'snug data' needs what to do and with which data, as in 'snug data get cifar10' or 'snug data info embedded'"},
         Bad{"data steal cifar10", "'snug data' can get and info, not 'steal'"},
-        Bad{"data get embedded", "the embedded data is part of the program; there is nothing to get"},
-        Bad{"data get mnist", "'mnist' cannot be got; so far 'snug data get cifar10' is what there is"}));
+        Bad{"data get embedded", "the embedded data is part of the program; there is nothing to download"},
+        Bad{"data get mnist", "'mnist' cannot be downloaded; only cifar10 can"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Recipes, BadRuns,
@@ -211,20 +218,22 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Weights, BadRuns,
-    testing::Values(
-        Bad{"train small-cnn --out {dir}/new --init {dir}/nowhere", "'{dir}/nowhere' cannot be read: No such file or directory"},
-        Bad{"train small-cnn --out {dir}/new --init {dir}/cut_weights",
-            "'{dir}/cut_weights' is not a safetensors file, or is cut short: its header would have 1304 bytes"},
-        Bad{"train small-cnn --out {dir}/new --init {dir}/shorter_weights",
-            "'{dir}/shorter_weights': tensor 'fc.bias' reaches beyond the end of the file, which may be cut short"},
-        Bad{"train small-cnn --out {dir}/new --init {dir}/broken_weights",
-            "'{dir}/broken_weights': the header is not JSON in UTF-8 (byte 1 of it)"},
-        Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights",
-            "'{dir}/weights' has no tensor 'stem.conv.weight' and 36 more that the model 'wrn-10-1' needs"},
-        Bad{"train small-cnn --out {dir}/new --init {dir}/empty", "'{dir}/empty' is not a file"},
-        Bad{"export {dir}/run", "'snug export' needs --to, as in 'snug export {dir}/run --to weights.safetensors'"},
-        Bad{"export {dir}/run --to {dir}/empty", "'{dir}/empty' is a folder; name a file"},
-        Bad{"export {dir}/run --to {dir}/nowhere/w", "'{dir}/nowhere/w' cannot be written: No such file or directory"}));
+    testing::Values(Bad{"train small-cnn --out {dir}/new --init {dir}/nowhere",
+                        "'{dir}/nowhere' cannot be read: No such file or directory"},
+                    Bad{"train small-cnn --out {dir}/new --init {dir}/cut_weights",
+                        "'{dir}/cut_weights' is not a safetensors file, or is cut short: its header would have 1304 bytes"},
+                    Bad{"train small-cnn --out {dir}/new --init {dir}/shorter_weights",
+                        "'{dir}/shorter_weights': tensor 'fc.bias' reaches beyond the end of the file, which may be cut short"},
+                    Bad{"train small-cnn --out {dir}/new --init {dir}/broken_weights",
+                        "'{dir}/broken_weights': the header is not JSON in UTF-8 (byte 1 of it)"},
+                    Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights",
+                        "'{dir}/weights' has no tensor 'stem.conv.weight' and 36 more that the model 'wrn-10-1' needs; use "
+                        "weights of the same model"},
+                    Bad{"train small-cnn --out {dir}/new --init {dir}/empty", "'{dir}/empty' is not a file"},
+                    Bad{"export {dir}/run", "'snug export' needs --to, as in 'snug export {dir}/run --to weights.safetensors'"},
+                    Bad{"export {dir}/run --to {dir}/empty", "'{dir}/empty' is a folder; name a file"},
+                    Bad{"export {dir}/run --to {dir}/nowhere/w",
+                        "'{dir}/nowhere/w' cannot be written: there is no folder '{dir}/nowhere'; make it first"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Folders, BadRuns,
@@ -236,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train --resume", "--resume goes on with the run in --out; name its folder, as in --out runs/x --resume"},
         Bad{"train --resume --out {dir}/nowhere", "folder '{dir}/nowhere' holds no run to resume"},
         Bad{"train --resume --out {dir}/run --batch 5",
-            "a resumed run goes on as recipe.toml in its folder says; leave out --batch"},
+            "a resumed run follows recipe.toml in its folder; leave out --batch"},
         Bad{"train --resume --out {dir}/damaged",
             "all 2 snapshots of the run in '{dir}/damaged' are damaged; bring one back from a copy, or train again in another "
             "folder"},
@@ -294,7 +303,8 @@ TEST(FullDisk, EndsTheRunWithASentenceAndKeepsWhatWasSaved) {
   EXPECT_EQ(ended.exit_code, 2);
   EXPECT_NE(ended.err.find("snug: folder '" + run +
                            "/snapshots' is full: 'step_000000002.safetensors' would grow past the file size "
-                           "allowed there; raise the limit or write elsewhere\n"),
+                           "allowed there; raise the limit, then go on with: snug train --out " +
+                           run + " --resume\n"),
             std::string::npos)
       << ended.err;
   EXPECT_TRUE(fs::is_empty(run + "/snapshots")) << "no part of a snapshot is left behind";

@@ -71,6 +71,19 @@ TEST(Failure, AReaderThatLeftIsNoFailure) {
   EXPECT_EQ(told.sentence, "");
 }
 
+TEST(Failure, AStopThatWasAskedForEndsAsTheSignalWouldHave) {
+  const Told quiet = tell(Interrupted(2));
+  EXPECT_EQ(quiet.exit_code, 130);
+  EXPECT_EQ(quiet.sentence, "");
+  const Told said = tell(Interrupted(15, "evaluation was interrupted; run it again"));
+  EXPECT_EQ(said.exit_code, 143);
+  EXPECT_EQ(said.sentence, "snug: evaluation was interrupted; run it again\n");
+}
+
+TEST(Failure, NoControlCharacterReachesTheTerminal) {
+  EXPECT_EQ(tell(UserError("there is no model '\x1B[2J\xFF'")).sentence, "snug: there is no model '?[2J?'\n");
+}
+
 TEST(Failure, ASentenceIsOneLine) { EXPECT_EQ(tell(UserError("first\nsecond")).sentence, "snug: first second\n"); }
 
 }  // namespace

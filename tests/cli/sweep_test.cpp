@@ -175,7 +175,7 @@ TEST(Costs, AFileThatTheUserNamesIsTakenOrRefused) {
   };
   EXPECT_EQ(plan(missing).exit_code, 2);
   EXPECT_EQ(plan(damaged).exit_code, 2);
-  EXPECT_NE(plan(damaged).err.find("no whole file of measured costs"), std::string::npos);
+  EXPECT_NE(plan(damaged).err.find("not a valid file of measured costs"), std::string::npos);
   EXPECT_EQ(plan(damaged, {"--measure-costs"}).exit_code, 2);
   EXPECT_EQ(plan("none", {"--measure-costs"}).exit_code, 2);
 
@@ -205,7 +205,7 @@ TEST(Costs, TheMachinesOwnFileIsSetAsideWhenItIsDamaged) {
   const Ended ignored = plan({});
   EXPECT_EQ(ignored.exit_code, 0) << ignored.err;
   EXPECT_EQ(Json::parse(ignored.out)["costs"], "fixed table");
-  EXPECT_NE(ignored.err.find("measure them anew"), std::string::npos) << ignored.err;
+  EXPECT_NE(ignored.err.find("measure them again"), std::string::npos) << ignored.err;
   const Ended anew = plan({"--measure-costs"});
   EXPECT_EQ(anew.exit_code, 0) << anew.err;
   EXPECT_NE(anew.err.find("set aside"), std::string::npos) << anew.err;

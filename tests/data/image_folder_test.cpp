@@ -65,6 +65,20 @@ TEST(ImageFolder, EverythingElseInTheFoldersIsPassedOver) {
   const auto dataset = open_image_folder(folder.path(), "pets", 16);
   EXPECT_EQ(dataset->description().train_examples, 3);
   EXPECT_EQ(dataset->description().classes, 2);
+  EXPECT_EQ(dataset->description().notes,
+            (std::vector<std::string>{"2 files in the class folders of " + folder.string() +
+                                      " are not .png, .jpg or .jpeg and are left out; the first is " +
+                                      (folder.path() / "train/cat/Thumbs.db").string()}));
+}
+
+TEST(ImageFolder, FileThatIsLeftOutIsNamed) {
+  const TestFolder folder;
+  write_small_folder(folder.path());
+  EXPECT_TRUE(open_image_folder(folder.path(), "pets", 16)->description().notes.empty());
+  write_text(folder.path() / "test/dog/a.webp", "x");
+  EXPECT_EQ(open_image_folder(folder.path(), "pets", 16)->description().notes,
+            (std::vector<std::string>{(folder.path() / "test/dog/a.webp").string() +
+                                      " is not a .png, .jpg or .jpeg file and is left out"}));
 }
 
 TEST(ImageFolder, ClassOfTrainingNeedNotBeTested) {
@@ -98,20 +112,84 @@ std::set<std::pair<int, int>> files_in(const Dataset& dataset, Split split) {
   return result;
 }
 
-TEST(ImageFolder, WithoutSplitsATenthIsSetAsideAndStaysSoWhenFilesAreAdded) {
+std::size_t tests_among(int classes, int files_each) {
+  const TestFolder folder;
+  for (int c = 0; c < classes; ++c) {
+    for (int i = 0; i < files_each; ++i)
+      write_file(folder.path() / ("class" + std::to_string(c)) / (std::to_string(i) + ".png"), plain_png(2, 2, 0, 0, 0));
+  }
+  return static_cast<std::size_t>(open_image_folder(folder.path(), "x", 2)->description().test_examples);
+}
+
+TEST(ImageFolder, TenthForTestingIsATenth) {
+  EXPECT_EQ(tests_among(2, 20), 4U);
+  EXPECT_EQ(tests_among(4, 10), 4U);
+  EXPECT_EQ(tests_among(1, 24), 2U);
+  EXPECT_EQ(tests_among(3, 8), 2U);
+  EXPECT_EQ(tests_among(30, 3), 9U) << "rounded over all, not to nothing in each";
+  EXPECT_EQ(tests_among(1, 10), 1U);
+  EXPECT_EQ(tests_among(5, 2), 1U);
+}
+
+TEST(ImageFolder, SomeTenImagesGiveOneToTestHoweverTheyAreSpread) {
+  const TestFolder folder;
+  const auto fill = [&](const std::string& name, int files) {
+    for (int i = 0; i < files; ++i) write_file(folder.path() / name / (std::to_string(i) + ".png"), plain_png(2, 2, 0, 0, 0));
+  };
+  fill("a", 4);
+  fill("b", 1);
+  fill("c", 8);
+  write_text(folder.path() / "a/x.webp", "x");
+  const Description description = open_image_folder(folder.path(), "x", 2)->description();
+  EXPECT_EQ(description.test_examples, 1);
+  EXPECT_EQ(description.train_examples, 12);
+  EXPECT_EQ(description.notes.front(),
+            (folder.path() / "a/x.webp").string() + " is not a .png, .jpg or .jpeg file and is left out");
+}
+
+TEST(ImageFolder, EachClassGivesItsTenthAndNoMoreThanThat) {
+  const TestFolder folder;
+  write_undivided(folder.path(), 50);
+  // Classes that have nothing to give must not take from others.
+  for (int i = 0; i < 60; ++i) write_file(folder.path() / ("a" + std::to_string(i)) / "1.png", plain_png(2, 2, 0, 0, 0));
+  const auto dataset = open_image_folder(folder.path(), "x", 2);
+  std::map<int, int> count;
+  ByteString pixels(dataset->description().example_bytes());
+  for (std::int64_t i = 0; i < dataset->description().test_examples; ++i) ++count[dataset->read(Split::test, i, pixels)];
+  EXPECT_EQ(count, (std::map<int, int>{{60, 5}, {61, 5}, {62, 5}}));
+}
+
+TEST(ImageFolder, FilesThatAreAddedMoveAtMostAsManyToTheOtherSide) {
   const TestFolder folder;
   write_undivided(folder.path(), 100);
-  const auto before = open_image_folder(folder.path(), "x", 2);
-  const auto train = files_in(*before, Split::train);
-  const auto test = files_in(*before, Split::test);
-  EXPECT_EQ(train.size() + test.size(), 300U);
-  EXPECT_GT(test.size(), 12U);
-  EXPECT_LT(test.size(), 54U);
-  write_undivided(folder.path(), 200);
-  const auto after = open_image_folder(folder.path(), "x", 2);
-  const auto test_after = files_in(*after, Split::test);
-  for (const auto& file : test) EXPECT_TRUE(test_after.contains(file));
-  for (const auto& file : train) EXPECT_FALSE(test_after.contains(file));
+  const auto before = files_in(*open_image_folder(folder.path(), "x", 2), Split::test);
+  EXPECT_EQ(before.size(), 30U);
+  for (const int files : {101, 110}) {
+    write_undivided(folder.path(), files);
+    const auto after = files_in(*open_image_folder(folder.path(), "x", 2), Split::test);
+    EXPECT_EQ(after.size(), static_cast<std::size_t>(3 * files / 10));
+    std::set<std::pair<int, int>> moved;
+    for (const auto& file : before) {
+      if (!after.contains(file)) moved.insert(file);
+    }
+    for (const auto& file : after) {
+      if (!before.contains(file) && file.second < 100) moved.insert(file);
+    }
+    EXPECT_LE(moved.size(), static_cast<std::size_t>(3 * (files - 100)));
+  }
+}
+
+// More names than one run of the sort holds.
+TEST(ImageFolder, LargeClassIsDividedLikeASmallOne) {
+  const TestFolder folder;
+  const fs::path picture = folder.path() / "picture";
+  write_file(picture, plain_png(2, 2, 1, 2, 3));
+  fs::create_directories(folder.path() / "set/class");
+  for (int i = 0; i < 3000; ++i)
+    fs::create_hard_link(picture, folder.path() / "set/class" / (std::string(200, 'n') + std::to_string(i) + ".png"));
+  const auto dataset = open_image_folder(folder.path() / "set", "x", 2);
+  EXPECT_EQ(dataset->description().train_examples, 2700);
+  EXPECT_EQ(dataset->description().test_examples, 300);
 }
 
 TEST(ImageFolder, EveryClassTrainsEvenWithOneImage) {

@@ -26,6 +26,20 @@ std::string refusal(Build build) {
 
 ValueId flat(GraphBuilder& b, ValueId x) { return b.global_avg_pool("pool", x); }
 
+// What the kernels' 32 bits would cut off, a multiple of 2^32 to zero.
+constexpr std::int64_t kBeyond = std::int64_t{1} << 32U;
+
+TEST(GraphBuilder, DimensionsThatKernelsCannotCountAreRefused) {
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.linear("fc", flat(b, x), kBeyond); }),
+            "layer 'fc': a dimension of [4294967296x3] is more than 2147483647, the most that kernels can count");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", x, {.out_channels = kBeyond}); }),
+            "layer 'c': a dimension of [4294967296x3x3x3] is more than 2147483647, the most that kernels can count");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", x, {.out_channels = 4, .stride = kBeyond}); }),
+            "layer 'c': stride 4294967296 is more than 2147483647, the most that kernels can count");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) { b.shortcut("s", x, kBeyond, 1); }),
+            "layer 's': channels 4294967296 is more than 2147483647, the most that kernels can count");
+}
+
 TEST(GraphBuilder, ShapeErrorsNameTheLayer) {
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.conv2d("c", flat(b, x), {.out_channels = 4}); }),
             "layer 'c': the input is [2x3]; a convolution takes [N,C,H,W]");

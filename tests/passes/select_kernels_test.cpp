@@ -63,5 +63,39 @@ TEST(SelectKernels, ANodeThatNoKernelTakesIsRefusedWithEveryReason) {
             "this op)");
 }
 
+TEST(SelectKernels, LimitThatIsTooSmallIsRefusedWithWhatTheNeediestNodeAsksFor) {
+  AcceptingBackend backend({.workspace = {{"linear", Bytes(4096)}, {"linear_grad_weight", Bytes(5000)}}});
+  const auto select_within = [&](std::int64_t bytes) {
+    backend.workspace_limit = Bytes(bytes);
+    select_kernels(program_of(kNodes), {.backend = backend});
+  };
+  for (const std::int64_t limit : {1, 4999}) {
+    try {
+      select_within(limit);
+      ADD_FAILURE() << limit;
+    } catch (const WorkspaceTooSmall& refusal) {
+      EXPECT_EQ(refusal.least(), Bytes(5000));
+      EXPECT_EQ(refusal.what(), std::string("a workspace limit of ") + (limit == 1 ? "1 byte" : "4999 bytes") +
+                                    " is too small: linear_grad_weight of 'y' needs 5000 bytes (5.00 KB); raise the limit to "
+                                    "that, or leave it out");
+    }
+  }
+  EXPECT_NO_THROW(select_within(5000));
+}
+
+// No limit would help: the reason is another one.
+TEST(SelectKernels, NodeWithoutAnyKernelIsNotBlamedOnTheLimit) {
+  AcceptingBackend backend({.workspace = {{"linear", Bytes(4096)}}, .refuses = {"linear_grad_weight"}});
+  backend.workspace_limit = Bytes(1);
+  try {
+    select_kernels(program_of(kNodes), {.backend = backend});
+    ADD_FAILURE();
+  } catch (const WorkspaceTooSmall& refusal) {
+    ADD_FAILURE() << refusal.what();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("has no kernel for"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace snug::testing

@@ -24,24 +24,24 @@ TEST(FrontierText, ShowsTheNeighboursTheFastestAndTheSmallest) {
                               {.method = "microbatches of 16", .planned_peak_bytes = Bytes(7'000'000), .seconds = 1.5}};
   EXPECT_EQ(explanation_text(frontier, frontier.points[6], steps),
             "What one more MB buys: 12 plans that no other of 1,234 beats in bytes and time\n"
-            "       bytes      beside     time  microbatch  checkpoint\n"
-            "     1.00 MB    -6.00 MB  +100.0%          10  log, workspace 65.54 KB\n"
+            "       bytes vs this plan     time microbatch  checkpoint\n"
+            "     1.00 MB     -6.00 MB  +100.0%         10  log, workspace 65.54 KB\n"
             "         ...\n"
-            "     3.00 MB    -4.00 MB   +81.8%          12  none\n"
-            "     4.00 MB    -3.00 MB   +72.7%          13  none\n"
-            "     5.00 MB    -2.00 MB   +63.6%          14  none\n"
-            "     6.00 MB    -1.00 MB   +54.5%          15  none\n"
-            ">    7.00 MB   this plan   +45.5%          16  none\n"
-            "     8.00 MB    +1.00 MB   +36.4%          17  none\n"
-            "     9.00 MB    +2.00 MB   +27.3%          18  none\n"
-            "    10.00 MB    +3.00 MB   +18.2%          19  none\n"
-            "    11.00 MB    +4.00 MB    +9.1%          20  none\n"
-            "    12.00 MB    +5.00 MB    +0.0%          21  none\n"
+            "     3.00 MB     -4.00 MB   +81.8%         12  none\n"
+            "     4.00 MB     -3.00 MB   +72.7%         13  none\n"
+            "     5.00 MB     -2.00 MB   +63.6%         14  none\n"
+            "     6.00 MB     -1.00 MB   +54.5%         15  none\n"
+            ">    7.00 MB    this plan   +45.5%         16  none\n"
+            "     8.00 MB     +1.00 MB   +36.4%         17  none\n"
+            "     9.00 MB     +2.00 MB   +27.3%         18  none\n"
+            "    10.00 MB     +3.00 MB   +18.2%         19  none\n"
+            "    11.00 MB     +4.00 MB    +9.1%         20  none\n"
+            "    12.00 MB     +5.00 MB    +0.0%         21  none\n"
             "\n"
             "What each method does\n"
             "    12.00 MB                       everything at once\n"
             "     7.00 MB    -5.00 MB   +50.0%  microbatches of 16\n"
-            "Times are predicted: beside the fastest plan, and beside the method before.\n");
+            "Times are predicted: relative to the fastest plan, and to the method before.\n");
 }
 
 TEST(FrontierJson, HasOneObjectAPoint) {

@@ -87,7 +87,7 @@ TEST(Recipe, SparseWeightsAreAskedForByTheirShare) {
   EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nmethod = \"set\"\n"),
             "recipe: sparse.nonzero is missing; say what share of the weights is stored, as in 0.3");
   EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0\n"),
-            "recipe, line 3: sparse.nonzero takes a number above 0, up to 1, not 0");
+            "recipe, line 3: sparse.nonzero takes a number from 0.0001 to 1, not 0");
   EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0.5\nrewire_every = [10, 20]\n"),
             "recipe, line 4: sparse.rewire_every has 2 numbers where 4 milestones need 5");
   EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nnonzero = 0.5\nmethod = \"magic\"\n"),
@@ -118,10 +118,11 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(model + "compress = 3"), "recipe, line 2: compress takes 8, 4 or 2 bits, not 3");
   EXPECT_EQ(refusal(model + "[optimizer]\nmomentum_bits = 4"), "recipe, line 3: optimizer.momentum_bits takes 8 or 32, not 4");
   EXPECT_EQ(refusal(model + "batch = 1.5"), "recipe, line 2: batch must be a whole number");
-  EXPECT_EQ(refusal(model + "batch = 0"), "recipe, line 2: batch takes a whole number from 1 to 1099511627776, not 0");
+  EXPECT_EQ(refusal(model + "batch = 0"), "recipe, line 2: batch takes a whole number from 1 to 1000000000, not 0");
   EXPECT_EQ(refusal(model + "batch = \"5\""), "recipe, line 2: batch must be a whole number");
   EXPECT_EQ(refusal(model + "seed = -1"), "recipe, line 2: seed must not be negative");
-  EXPECT_EQ(refusal(model + "microbatch = 200"), "recipe, line 2: microbatch of 200 is more than the batch of 100");
+  EXPECT_EQ(refusal(model + "microbatch = 200"),
+            "recipe, line 2: microbatch of 200 is more than the batch of 100; use at most that");
   EXPECT_EQ(refusal(model + "budget = true"), "recipe, line 2: budget must be a size such as \"24MB\"");
   EXPECT_EQ(refusal(model + "budget = \"24XB\""),
             "recipe, line 2: budget is wrong: '24XB' is not a size; write a number of bytes such as 6.7MB (1e6), 6.4MiB (2^20) "
@@ -136,23 +137,56 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(model + "epochs = 1\nsteps = 2"), "recipe, line 3: steps cannot stand beside epochs; give one of the two");
   EXPECT_EQ(
       refusal(model + "statistics_group = 10\nmin_microbatch = 10"),
-      "recipe, line 3: min_microbatch has no say beside statistics_group, which keeps statistics the same however the batch "
+      "recipe, line 3: min_microbatch has no effect beside statistics_group, which keeps statistics the same however the batch "
       "is split; leave out one");
   EXPECT_EQ(refusal(model + "optimizer = 1"), "recipe, line 2: optimizer must be a table");
   EXPECT_EQ(refusal(model + "[optimizer]\nmomentum = 1.5"),
             "recipe, line 3: optimizer.momentum takes a number from 0 to 1, not 1.5");
   EXPECT_EQ(refusal(model + "[optimizer]\nlearning_rate = nan"),
-            "recipe, line 3: optimizer.learning_rate takes a number from 0 to 1000000, not nan");
+            "recipe, line 3: optimizer.learning_rate takes a number above 0, up to 1000000, not nan");
   EXPECT_EQ(refusal(model + "[optimizer]\nnesterov = 1"), "recipe, line 3: optimizer.nesterov must be true or false");
   EXPECT_EQ(refusal(model + "[optimizer]\nmomentum = 0"),
-            "recipe: optimizer.nesterov needs a momentum above 0; set one or say nesterov = false");
+            "recipe, line 3: optimizer.momentum of 0 goes only with nesterov = false; say that, or use a momentum above 0");
   EXPECT_EQ(refusal(model + "[schedule]\nkind = \"linear\""),
             "recipe, line 3: schedule.kind is 'linear'; it can be constant, step, cosine");
   EXPECT_EQ(refusal(model + "[schedule]\nkind = \"step\"\nmilestones = [3, 2]"),
-            "recipe, line 4: schedule.milestones must be numbers of epochs that rise");
+            "recipe, line 4: schedule.milestones must increase");
   EXPECT_EQ(refusal(model + "[schedule]\nkind = \"step\""),
-            "recipe: schedule.milestones must name at least one epoch for kind = \"step\"");
-  EXPECT_EQ(refusal(model + "[schedule]\nmilestones = [3]"), "recipe, line 3: schedule.milestones go only with kind = \"step\"");
+            "recipe: schedule.milestones must name at least one epoch with kind = \"step\", as in milestones = [60, 120]");
+  EXPECT_EQ(refusal(model + "[schedule]\nmilestones = [3]"),
+            "recipe, line 3: schedule.milestones go only with kind = \"step\"; add that, or leave them out");
+}
+
+TEST(Recipe, LimitsAreThoseOfTheFlags) {
+  const std::string model = "model = \"x\"\n";
+  EXPECT_EQ(refusal(model + "classes = 4294967296"),
+            "recipe, line 2: classes takes a whole number from 2 to 10000000, not 4294967296");
+  EXPECT_EQ(refusal(model + "image_size = 4097"), "recipe, line 2: image_size takes a whole number from 1 to 4096, not 4097");
+  EXPECT_EQ(refusal(model + "threads = 1025"), "recipe, line 2: threads takes a whole number from 1 to 1024, not 1025");
+  EXPECT_EQ(parse_recipe(model + "threads = 0").threads, 0) << "all cores";
+  EXPECT_EQ(refusal(model + "steps = 1000000000001"),
+            "recipe, line 2: steps takes a whole number from 1 to 1000000000000, not 1000000000001");
+  EXPECT_EQ(refusal(model + "[schedule]\ngamma = 0"), "recipe, line 3: schedule.gamma takes a number above 0, up to 1, not 0");
+  EXPECT_EQ(refusal(model + "[optimizer]\nlearning_rate = 0"),
+            "recipe, line 3: optimizer.learning_rate takes a number above 0, up to 1000000, not 0");
+  EXPECT_EQ(refusal(model + "[optimizer]\nclip_norm = 0"),
+            "recipe, line 3: optimizer.clip_norm takes a number above 0, up to 1e+30, not 0");
+  EXPECT_EQ(refusal(model + "workspace_limit = -1"), "recipe, line 2: workspace_limit must not be negative");
+}
+
+TEST(Recipe, RefusalNamesFlagsToWhoeverGaveFlags) {
+  const auto refused = [](Recipe recipe) {
+    recipe.model = "x";
+    return message_of<UserError>([&] { check_recipe(recipe, SaidBy::flags); });
+  };
+  EXPECT_EQ(refused({.classes = std::int64_t{1} << 32U}), "--classes takes a whole number from 2 to 10000000, not 4294967296");
+  EXPECT_EQ(refused({.budget_bytes = Bytes(0)}), "--budget must be more than 0 bytes");
+  EXPECT_EQ(refused({.min_microbatch = 1, .statistics_group = 1}),
+            "--min-microbatch has no effect beside --statistics-group, which keeps statistics the same however the batch is "
+            "split; leave out one");
+  EXPECT_EQ(refused({.optimizer = {.momentum = 0}}),
+            "--momentum of 0 goes only with --nesterov no; say that, or use a momentum above 0");
+  EXPECT_EQ(refused({.schedule = {.final = 2}}), "schedule.final takes a number from 0 to 1, not 2") << "it has no flag";
 }
 
 TEST(Recipe, TextThatIsNotTomlIsRefusedWithItsLine) {
@@ -184,8 +218,8 @@ TEST(Recipe, CharactersBeyondAsciiStandOnlyInQuotesAndComments) {
 
 TEST(Recipe, FlagsThatCannotBePrintedAreRefused) {
   EXPECT_EQ(message_of<UserError>([] { print_recipe({.model = "x", .data = "a\xFF"}); }), "data is not UTF-8");
-  EXPECT_EQ(message_of<UserError>([] { check_recipe({.model = ""}); }), "model must not be empty");
-  EXPECT_EQ(message_of<UserError>([] { check_recipe({.model = "x", .seed = std::uint64_t{1} << 63U}); }),
+  EXPECT_EQ(message_of<UserError>([] { check_recipe({.model = ""}, SaidBy::recipe); }), "model must not be empty");
+  EXPECT_EQ(message_of<UserError>([] { check_recipe({.model = "x", .seed = std::uint64_t{1} << 63U}, SaidBy::recipe); }),
             "seed must be below 2^63");
 }
 
@@ -193,7 +227,7 @@ TEST(Recipe, FileIsNamedInTheRefusal) {
   const TemporaryFolder folder;
   write_bytes(folder / "r.toml", "model = \"x\"\nbatch = 0\n");
   EXPECT_EQ(message_of<UserError>([&] { read_recipe(folder / "r.toml"); }),
-            "'" + (folder / "r.toml").string() + "', line 2: batch takes a whole number from 1 to 1099511627776, not 0");
+            "'" + (folder / "r.toml").string() + "', line 2: batch takes a whole number from 1 to 1000000000, not 0");
 }
 
 }  // namespace

@@ -311,7 +311,8 @@ TEST(Snapshot, FolderThatIsNotThereIsNamed) {
   const TemporaryFolder folder;
   const Session session = small_session();
   const std::string message = message_of<UserError>([&] { save_snapshot(folder / "none/a", session, {}); });
-  EXPECT_EQ(message, "'" + (folder / "none/a").string() + "' cannot be written: No such file or directory");
+  EXPECT_EQ(message, "'" + (folder / "none/a").string() + "' cannot be written: there is no folder '" +
+                         (folder / "none").string() + "'; make it first");
 }
 
 }  // namespace

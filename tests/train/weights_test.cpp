@@ -96,6 +96,81 @@ TEST(Weights, BatchCountersOfPyTorchArePassedOver) {
   EXPECT_NO_THROW(import_weights(folder / "v", session));
 }
 
+// The tensor with another first dimension.
+void set_rows(LooseTensor& tensor, std::int64_t rows) {
+  const std::size_t row_bytes = tensor.bytes.size() / static_cast<std::size_t>(tensor.info.shape[0]);
+  tensor.bytes.resize(row_bytes * static_cast<std::size_t>(rows), '\x3F');
+  tensor.info.shape[0] = rows;
+}
+
+constexpr std::size_t kFcWeight = 7;
+constexpr std::size_t kFcBias = 8;
+
+TEST(Weights, ClassifierOfAnotherNumberOfClassesStartsAfresh) {
+  const TemporaryFolder folder;
+  Session session = small_session();
+  small_step(session);
+  export_weights(folder / "w", session);
+  for (const std::int64_t rows : {3, 1000}) {
+    auto loose = take_apart(folder / "w");
+    const std::int64_t classes = loose[kFcBias].info.shape[0];
+    set_rows(loose[kFcWeight], rows);
+    set_rows(loose[kFcBias], rows);
+    put_together(folder / "v", loose);
+    Session other = small_session(/*seed=*/1);
+    const auto fresh_weight = other.read_state("fc.weight");
+    const auto fresh_bias = other.read_state("fc.bias");
+    EXPECT_EQ(import_weights(folder / "v", other), "fc.weight and fc.bias of '" + (folder / "v").string() + "' are for " +
+                                                       std::to_string(rows) + " classes, this run has " +
+                                                       std::to_string(classes) + ": they start from random values");
+    EXPECT_EQ(other.read_state("fc.weight"), fresh_weight);
+    EXPECT_EQ(other.read_state("fc.bias"), fresh_bias);
+    for (const char* name : {"conv1.weight", "conv2.bias", "bn1.weight", "bn1.running_mean"})
+      EXPECT_EQ(other.read_state(name), session.read_state(name)) << name;
+  }
+  EXPECT_EQ(import_weights(folder / "w", session), "") << "nothing is left out where nothing differs";
+}
+
+TEST(Weights, WhatDiffersInMoreThanTheNumberOfClassesIsRefused) {
+  const TemporaryFolder folder;
+  Session session = small_session();
+  export_weights(folder / "w", session);
+  const auto before = all_bytes(session);
+  const auto refused = [&](auto change) {
+    auto loose = take_apart(folder / "w");
+    change(loose);
+    put_together(folder / "v", loose);
+    const std::string text = message_of<UserError>([&] { import_weights(folder / "v", session); });
+    EXPECT_NE(text.find("; use weights of the same model"), std::string::npos) << text;
+    EXPECT_EQ(all_bytes(session), before) << text;
+  };
+  // Weight and bias do not agree.
+  refused([](auto& t) {
+    set_rows(t[kFcWeight], 3);
+    set_rows(t[kFcBias], 4);
+  });
+  refused([](auto& t) { set_rows(t[kFcWeight], 3); });
+  // Another layer differs, too.
+  refused([](auto& t) {
+    set_rows(t[kFcWeight], 3);
+    set_rows(t[kFcBias], 3);
+    set_rows(t[0], 3);
+  });
+  // A layer that is not the classifier.
+  refused([](auto& t) { set_rows(t[0], 3); });
+  // The classifier takes other inputs.
+  refused([](auto& t) {
+    std::swap(t[kFcWeight].info.shape[0], t[kFcWeight].info.shape[1]);
+    set_rows(t[kFcBias], t[kFcWeight].info.shape[0]);
+  });
+  // Part of the rest is missing.
+  refused([](auto& t) {
+    set_rows(t[kFcWeight], 3);
+    set_rows(t[kFcBias], 3);
+    t.erase(t.begin());
+  });
+}
+
 TEST(Weights, WhatDoesNotFitIsRefusedInOneSentenceAndChangesNothing) {
   const TemporaryFolder folder;
   Session session = small_session();
@@ -111,15 +186,18 @@ TEST(Weights, WhatDoesNotFitIsRefusedInOneSentenceAndChangesNothing) {
     EXPECT_EQ(all_bytes(session), before) << text;
     return text;
   };
-  EXPECT_EQ(message([](auto& t) { t.erase(t.begin() + 1); }), file + " has no tensor 'bn1.weight' that the model 'small' needs");
+  EXPECT_EQ(message([](auto& t) { t.erase(t.begin() + 1); }),
+            file + " has no tensor 'bn1.weight' that the model 'small' needs; use weights of the same model");
   EXPECT_EQ(message([](auto& t) { t.erase(t.begin() + 1, t.begin() + 4); }),
-            file + " has no tensor 'bn1.weight' and 2 more that the model 'small' needs");
+            file + " has no tensor 'bn1.weight' and 2 more that the model 'small' needs; use weights of the same model");
   EXPECT_EQ(message([](auto& t) {
               t.push_back({{.name = "extra", .dtype = TensorDType::u8, .shape = {1}}, "x"});
             }),
-            file + " has a tensor 'extra' that the model 'small' does not know");
+            file + " has a tensor 'extra' that the model 'small' does not know; use weights of the same model");
   EXPECT_EQ(message([](auto& t) { std::swap(t[0].info.shape[2], t[0].info.shape[0]); }),
-            file + " does not go with the model 'small': 'conv1.weight' is [3,3,16,3] instead of [16,3,3,3]");
+            file +
+                " does not go with the model 'small': 'conv1.weight' is [3,3,16,3] instead of [16,3,3,3]; use weights of the "
+                "same model");
   EXPECT_EQ(message([](auto& t) { t[8].info.dtype = TensorDType::i32; }),
             file + ": tensor 'fc.bias' is I32; weights are F64, F32, F16 or BF16");
 }

@@ -9,7 +9,7 @@ function describePoint(point) {
   if (point.nonzero) parts.push(`${Number((100 * point.nonzero).toPrecision(4))}% of the weights`);
   if (point.compress_bits) parts.push(`activations in ${point.compress_bits} bits`);
   if (point.fused_update) parts.push('weights updated in backward');
-  if (point.workspace_limit_bytes) parts.push(`kernels' scratch up to ${formatBytes(point.workspace_limit_bytes)}`);
+  if (point.workspace_limit_bytes) parts.push(`workspace of a kernel up to ${formatBytes(point.workspace_limit_bytes)}`);
   return parts.join(', ');
 }
 
