@@ -63,7 +63,7 @@ std::unique_ptr<data::Dataset> open_test_data(const Flags& flags, const train::R
   if (flags.data) return dataset;
   const std::string difference = train::describe_difference(trained, now);
   if (trained.train_examples > 0 && !difference.empty())
-    std::fputs(fmt::format("snug: the run's data has changed since it was trained: {}\n", difference).c_str(), stderr);
+    note(fmt::format("snug: the run's data has changed since it was trained: {}", difference));
   return dataset;
 }
 
