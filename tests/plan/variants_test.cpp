@@ -241,5 +241,25 @@ TEST(RungsThatHelp, AreNamedWithTheirBytes) {
   }
 }
 
+// A tenth of this model's weights takes more bytes than all of them in 16 bits.
+TEST(RungsThatHelp, AreNotNamedWhereAMoreExactOneIsSmallerAndFaster) {
+  AcceptingBackend backend;
+  FitRequest request = request_with({});
+  request.budget = Bytes(1000);
+  const auto advice = [&](double bf16) -> std::string {
+    request.options.costs = make_cost_table({}, {.bf16 = bf16});
+    try {
+      fit(request, backend);
+    } catch (const DoesNotFit& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::regex precision_alone("or add precision \\(about [0-9.]+ [KM]B\\) to --allow$");
+  const std::regex both("or add precision \\(about [0-9.]+ [KM]B\\) or sparse \\(about [0-9.]+ [KM]B\\) to --allow");
+  EXPECT_TRUE(std::regex_search(advice(1.9), precision_alone)) << advice(1.9);
+  EXPECT_TRUE(std::regex_search(advice(0.3), both)) << advice(0.3);  // who has the bytes may train faster
+}
+
 }  // namespace
 }  // namespace snug::testing

@@ -109,11 +109,15 @@ KernelMatch match(const KernelQuery& query) {
     WorkspaceCutter cutter;
     if (product.adds) cutter.cut(Bytes(product.rows_at_a_time() * product.columns * product.element_bytes()));
     cutter.cut(scratchpad_of(product));
+    Accept accept{.workspace = cutter.used(),
+                  .numerics = "onednn",
+                  .is_reference = is_reference(product.description(product.rows_at_a_time()))};
     if (Make == grad_weight_few_rows) {
       // The same products over fewer rows at a time.
-      return Accept{.workspace = cutter.used(), .numerics = "onednn_few_rows", .slowdown = 1.1};
+      accept.numerics = "onednn_few_rows";
+      accept.slowdown = 1.1;
     }
-    return Accept{.workspace = cutter.used(), .numerics = "onednn"};
+    return accept;
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }
