@@ -22,6 +22,7 @@
 #include "ops/ops.h"
 #include "report/json.h"
 #include "report/layers.h"
+#include "report/reference_kernels.h"
 #include "report/text.h"
 #include "train/data_record.h"
 #include "train/overheads.h"
@@ -46,6 +47,7 @@ struct Run {
   std::optional<Bytes> plain_peak_bytes;  // of the whole batch at once
   std::optional<double> predicted_step_seconds;
   std::string costs;  // what that was predicted from
+  std::vector<report::ReferenceNode> reference_kernels;
 };
 
 // runs/MODEL, or the first of runs/MODEL-2, runs/MODEL-3, ... that is not there.
@@ -67,6 +69,12 @@ Costs costs_of(const Flags& flags, const Backend& backend) {
 
 void begin_with_weights(const std::string& file, train::Session& session) {
   if (const std::string left_out = train::import_weights(file, session); !left_out.empty()) note("snug: " + left_out);
+}
+
+std::vector<report::ReferenceNode> warn_of_reference_kernels(const Plan& plan, const Backend& backend) {
+  std::vector<report::ReferenceNode> nodes = report::reference_kernels(plan.program, backend);
+  if (const std::string warning = report::reference_kernels_warning(nodes); !warning.empty()) note("snug: " + warning);
+  return nodes;
 }
 
 // The plan that --plan names says all that these would.
@@ -131,7 +139,8 @@ Run begin(const Flags& flags) {
   const std::filesystem::path out = flags.out ? std::filesystem::path(*flags.out) : free_folder(recipe.model);
   train::RunFolder folder = train::RunFolder::create(out, recipe, &session->plan(), &dataset->description());
   train::Progress progress{.data = dataset->description(), .recipe = train::print_recipe(recipe)};
-  const auto predicted = predict_step_seconds(costs, session->plan(), backend);
+  const Plan& plan = session->plan();
+  const auto predicted = predict_step_seconds(costs, plan, backend);
   return {.recipe = std::move(recipe),
           .folder = std::move(folder),
           .dataset = std::move(dataset),
@@ -140,7 +149,8 @@ Run begin(const Flags& flags) {
           .progress = std::move(progress),
           .plain_peak_bytes = found.plain_peak_bytes,
           .predicted_step_seconds = predicted,
-          .costs = describe_source(costs)};
+          .costs = describe_source(costs),
+          .reference_kernels = warn_of_reference_kernels(plan, backend)};
 }
 
 // The record of the data that a run goes on with. UserError when the data is no longer what the run was trained on.
@@ -211,7 +221,8 @@ Run go_on(const Flags& flags) {
   const Bytes plain = plain_peak(recipe, data, backend);
   folder.rewind(session->step());
   note(fmt::format("resuming {} after step {}", folder.path().string(), session->step()));
-  const auto predicted = predict_step_seconds(costs, session->plan(), backend);
+  const Plan& plan = session->plan();
+  const auto predicted = predict_step_seconds(costs, plan, backend);
   return {.recipe = std::move(recipe),
           .folder = std::move(folder),
           .dataset = std::move(dataset),
@@ -220,7 +231,8 @@ Run go_on(const Flags& flags) {
           .progress = std::move(progress),
           .plain_peak_bytes = plain,
           .predicted_step_seconds = predicted,
-          .costs = describe_source(costs)};
+          .costs = describe_source(costs),
+          .reference_kernels = warn_of_reference_kernels(plan, backend)};
 }
 
 std::string percent(double share) { return fmt::format("{:.2f}%", 100 * share); }
@@ -282,7 +294,8 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
                                                          .backend = run.recipe.device,
                                                          .threads = thread_count(static_cast<int>(run.recipe.threads)),
                                                          .predicted_step_seconds = run.predicted_step_seconds,
-                                                         .costs = run.costs});
+                                                         .costs = run.costs,
+                                                         .reference_kernels = run.reference_kernels});
   json["data"] = run.dataset->description().name;
   json["run"] = run.folder.path().string();
   json["steps"] = result.steps;
