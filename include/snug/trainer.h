@@ -18,7 +18,7 @@ struct TrainingOptions {
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
   // How far a plan may go for the budget: "exact" (the same bits), "reassociated" (sums in another order), "microbatch"
   // (batch-norm statistics of parts of the batch), "precision" (stored in bf16 where nothing else is asked for), "compressed"
-  // (activations wait for backward in 4 bits an element). Not yet "sparse", which needs a training loop that rewires.
+  // (activations are stored in 4 bits per element until backward). Not yet "sparse", which needs a training loop that rewires.
   std::string allow = "exact,reassociated,microbatch";
   // What weights, gradients, momenta and activations are stored in: "fp32", "bf16" or "fp16". In fp16 the loss scale follows the
   // gradients: a step that overflows is skipped.
@@ -30,8 +30,8 @@ struct TrainingOptions {
   std::int64_t statistics_group = 0;
   // What backward computes again, as --checkpoint has it; empty: nothing, or what the budget asks for.
   std::string checkpoint = {};
-  // 8, 4 or 2: activations wait for backward in so many bits an element; 0: as they are, or as the budget asks for and `allow`
-  // permits.
+  // 8, 4 or 2: activations are stored in so many bits per element until backward; 0: as they are, or as the budget asks for and
+  // `allow` permits.
   int compress_bits = 0;
   // Node times that plans are compared and steps predicted by: a file that `snug plan --measure-costs` wrote, "machine" for this
   // machine's own if it was measured, or "none" for a fixed table.
@@ -41,7 +41,7 @@ struct TrainingOptions {
   double weight_decay = 5e-4;
   bool nesterov = true;
   int momentum_bits = 32;  // 8: the momentum of large parameters is kept in codes of 8 bits
-  double clip_norm = 0;    // above 0: gradients longer than this, all together, are shortened to it
+  double clip_norm = 0;    // above 0: the gradients' total norm is clipped to it
   std::uint64_t seed = 0;
   int threads = 0;        // 0: as many as the machine has cores
   bool checking = false;  // red zones and poison around every value: slow, and gives the same bits
@@ -53,7 +53,7 @@ struct MemorySummary {
   std::int64_t bound_bytes = 0;         // what the lifetimes of values demand of any placement
   std::int64_t plain_peak_bytes = 0;    // what the whole batch at once would take; 0 when a microbatch was asked for
   std::int64_t microbatch = 0;          // examples in memory at a time
-  int compress_bits = 0;                // of an element that waits for backward; 0: it waits as it is
+  int compress_bits = 0;                // per element of activations stored until backward; 0: as they are
   std::string checkpoint;               // what backward computes again; "none": nothing
   std::string precision;                // what values are stored in
   struct {

@@ -58,7 +58,7 @@ Backend load_cuda_backend(const CudaOptions& options) {
   const std::string theirs = symbol<CudaFingerprintFunction>(library, kCudaFingerprintSymbol)();
   const std::string ours = cuda_plugin_fingerprint();
   if (theirs != ours)
-    throw_user_error("the CUDA plugin was built from other sources than this program ({} against {}); build both anew", theirs,
+    throw_user_error("the CUDA plugin was built from other sources than this program ({} against {}); build both again", theirs,
                      ours);
   Backend backend;
   symbol<CudaOpenFunction>(library, kCudaOpenSymbol)(options, backend);

@@ -10,6 +10,7 @@
 #include "api/prepare.h"
 #include "api/resume_plan.h"
 #include "api/trained_data.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "base/threads.h"
@@ -241,11 +242,14 @@ std::string percent(double share) { return fmt::format("{:.2f}%", 100 * share); 
 std::string opening(const Run& run) {
   const Plan& plan = run.session->plan();
   const data::Description& data = run.dataset->description();
-  std::string out =
-      fmt::format("{} on {}: {} training images, {} test images, {} classes\n", run.recipe.model, data.name,
-                  report::format_count(data.train_examples), report::format_count(data.test_examples), data.classes);
-  out += fmt::format("{} steps of {} examples", report::format_count(static_cast<std::int64_t>(run.settings.total_steps)),
-                     plan.program.batch);
+  const auto number = [](std::int64_t count, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", report::format_count(count), count == 1 ? one : many);
+  };
+  std::string out = fmt::format(
+      "{} on {}: {}, {}, {}\n", run.recipe.model, data.name, number(data.train_examples, "training image", "training images"),
+      number(data.test_examples, "test image", "test images"), number(data.classes, "class", "classes"));
+  out += fmt::format("{} of {}", number(static_cast<std::int64_t>(run.settings.total_steps), "step", "steps"),
+                     number(plan.program.batch, "example", "examples"));
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
   if (run.recipe.statistics_group) out += fmt::format(", batch norm over groups of {}", *run.recipe.statistics_group);
   if (run.recipe.precision != "fp32") out += fmt::format(", {}", run.recipe.precision);
@@ -267,8 +271,8 @@ std::string opening(const Run& run) {
 // The last lines, the one that matters at the very end.
 std::string closing(const Run& run, const train::LoopResult& result, double seconds) {
   const std::string folder = run.folder.path().string();
-  std::string out = fmt::format("{} {} {} in {}", result.interrupted ? "stopped after" : "done:", result.steps,
-                                result.steps == 1 ? "step" : "steps", format_duration(seconds));
+  std::string out = fmt::format("{} {} in {}", result.interrupted ? "stopped after" : "done:", counted(result.steps, "step"),
+                                format_duration(seconds));
   if (result.images_per_second > 0) out += fmt::format(", {:.0f} images/s", result.images_per_second);
   out += fmt::format("; kept in {}\n", folder);
   if (result.interrupted) {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/printable.h"
 
@@ -48,8 +49,6 @@ bool are_numbered(const std::vector<std::string>& names) {
   }
   return true;
 }
-
-std::string images(std::int64_t count) { return fmt::format("{} {}", count, count == 1 ? "image" : "images"); }
 
 }  // namespace
 
@@ -95,7 +94,7 @@ data::Description parse_data_record(const std::string& text, const std::string& 
 
 std::string describe_class_difference(const data::Description& trained_on, const data::Description& now) {
   if (now.classes != trained_on.classes) {
-    return fmt::format("it has {} {} ({}) where the run has {} ({})", now.classes, now.classes == 1 ? "class" : "classes",
+    return fmt::format("it has {} ({}) where the run has {} ({})", counted(now.classes, "class", "classes"),
                        listed(now.class_names), trained_on.classes, listed(trained_on.class_names));
   }
   if (now.class_names == trained_on.class_names || are_numbered(now.class_names) || are_numbered(trained_on.class_names))
@@ -113,8 +112,9 @@ std::string describe_difference(const data::Description& trained_on, const data:
                        now.channels, trained_on.height, trained_on.width, trained_on.channels);
   }
   if (now.train_examples != trained_on.train_examples || now.test_examples != trained_on.test_examples) {
-    return fmt::format("it has {} for training and {} for testing where the run has {} and {}", images(now.train_examples),
-                       now.test_examples, trained_on.train_examples, trained_on.test_examples);
+    return fmt::format("it has {} for training and {} for testing where the run has {} and {}",
+                       counted(now.train_examples, "image"), now.test_examples, trained_on.train_examples,
+                       trained_on.test_examples);
   }
   if (now.fingerprint != trained_on.fingerprint) return "its files have other names than those that the run was trained on";
   if (now.mean != trained_on.mean || now.std != trained_on.std) {

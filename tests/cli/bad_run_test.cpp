@@ -244,8 +244,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --out /proc/snug", "folder '/proc/snug' cannot be made: No such file or directory"},
         Bad{"train --resume", "--resume goes on with the run in --out; name its folder, as in --out runs/x --resume"},
         Bad{"train --resume --out {dir}/nowhere", "folder '{dir}/nowhere' holds no run to resume"},
-        Bad{"train --resume --out {dir}/run --batch 5",
-            "a resumed run follows recipe.toml in its folder; leave out --batch"},
+        Bad{"train --resume --out {dir}/run --batch 5", "a resumed run follows recipe.toml in its folder; leave out --batch"},
         Bad{"train --resume --out {dir}/damaged",
             "all 2 snapshots of the run in '{dir}/damaged' are damaged; bring one back from a copy, or train again in another "
             "folder"},
