@@ -153,12 +153,12 @@ TEST(Rungs, WhatARecipeGivesIsNotExplainedAsAChoice) {
   EXPECT_FALSE(has_method(report, "50% of the convolutions' weights")) << report.at("methods");
 }
 
+// Which rungs are beaten by others depends on how fast the processor multiplies 16 bits; held to AVX2, all do it alike.
 TEST(Rungs, ARefusalNamesThoseThatWouldHelp) {
-  const Ended ended = run_snug(kPlan + Words{"--budget", "1KB"});
+  const Ended ended = run_snug(kPlan + Words{"--budget", "1KB"}, [] { setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1); });
   EXPECT_EQ(ended.exit_code, 3);
-  EXPECT_TRUE(std::regex_search(ended.err, std::regex("or add precision \\(about [0-9.]+ [MK]B\\)(, compressed \\([^)]*\\))? or "
-                                                      "sparse \\(about [0-9.]+ [MK]B\\) to --allow \\(about [0-9.]+ [MK]B "
-                                                      "with (both|all) of them\\)")))
+  EXPECT_TRUE(std::regex_search(ended.err, std::regex("or add precision \\(about [0-9.]+ [MK]B\\) to --allow "
+                                                      "\\(about [0-9.]+ [MK]B with sparse too\\)")))
       << ended.err;
 }
 
@@ -216,7 +216,8 @@ TEST(Plan, IsMadeForTheDataOfARecipe) {
   const TemporaryFolder folder;
   const auto write = [&](const std::string& name, const std::string& data) {
     const std::string path = (folder / name).string();
-    std::ofstream(path) << "model = \"resnet-18\"\nbatch = 2\nthreads = 1\nsteps = 1\n" << data;
+    std::ofstream(path) << "model = \"resnet-18\"\nbatch = 2\nthreads = 1\nsteps = 1\n"
+                        << data << "[optimizer]\nlearning_rate = 1e-6\n";
     return path;
   };
   const std::string embedded = write("embedded.toml", "data = \"embedded\"\n");

@@ -205,11 +205,11 @@ TEST(Train, InterruptedAndResumedEqualsUninterruptedBitForBit) {
     ended = running.wait();
     if (ended.exit_code == 0) break;
     ASSERT_EQ(ended.exit_code, 128 + (attempt % 2 == 0 ? SIGINT : SIGTERM)) << ended.err;
-    if (ended.out.empty()) continue;  // before it listened to signals
-    EXPECT_EQ(Json::parse(ended.out)["interrupted"], true);
+    if (ended.out.empty()) continue;                            // before it listened to signals
+    if (Json::parse(ended.out)["interrupted"] == false) break;  // after its last word
     ++interruptions;
   }
-  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  ASSERT_FALSE(ended.out.empty()) << ended.err;
   ASSERT_FALSE(Json::parse(ended.out)["interrupted"].get<bool>()) << "it did not come to its end";
   EXPECT_GE(interruptions, 1);
   EXPECT_EQ(tensors_of(folder / "whole"), tensors_of(run));
