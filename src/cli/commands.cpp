@@ -17,6 +17,7 @@
 #include "report/json.h"
 #include "report/kernels.h"
 #include "report/page.h"
+#include "report/reference_kernels.h"
 #include "report/text.h"
 #include "report/timeline.h"
 #include "report/torch_snapshot.h"
@@ -71,7 +72,10 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
                             .backend = std::string(backend.name),
                             .threads = thread_count(static_cast<int>(chosen.threads)),
                             .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),
-                            .costs = describe_source(costs)};
+                            .costs = describe_source(costs),
+                            .reference_kernels = report::reference_kernels(found.plan.program, backend)};
+  if (const std::string warning = report::reference_kernels_warning(settings.reference_kernels); !warning.empty())
+    note("snug: " + warning);
   return {.request = std::move(request), .fit = std::move(found), .backend = std::move(backend), .settings = std::move(settings)};
 }
 
@@ -130,7 +134,10 @@ void run_plan(const Flags& flags) {
   if (flags.json || flags.html) {
     nlohmann::ordered_json json = report::plan_json(plan, settings);
     if (explains) report::put_explanation(json, frontier, steps);
-    if (flags.kernels) json["kernels"] = report::kernels_json(kernels);
+    if (flags.kernels) {
+      json["instructions"] = report::instructions_json(backend);
+      json["kernels"] = report::kernels_json(kernels);
+    }
     nlohmann::ordered_json drawn = json;
     if (flags.timeline || flags.html) drawn["timeline"] = report::timeline_json(plan);
     if (flags.html) train::write_text_file(*flags.html, report::page(drawn));
@@ -138,7 +145,7 @@ void run_plan(const Flags& flags) {
   }
   std::string text = report::plan_text(plan, settings);
   if (flags.explain) text += "\n" + report::explanation_text(frontier, found.point, steps);
-  if (flags.kernels) text += "\n" + report::kernels_text(kernels);
+  if (flags.kernels) text += "\n" + report::instructions_text(backend) + report::kernels_text(kernels);
   if (flags.html) text += fmt::format("\n{}: the memory report; open it in a browser\n", *flags.html);
   write_out(text);
 }

@@ -35,6 +35,9 @@ struct Accept {
   std::string_view numerics = "";  // kernels of one class give the same bits; empty: the op's plain definition
   // Time beside the first choice for the same node. 0: not known, so only a user's own limit leads here, never a search.
   double slowdown = 0;
+  // Plain scalar loops, ours or a library's: right for everything, and for products hundreds of times slower than what is made
+  // for the machine.
+  bool is_reference = false;
 };
 struct Refuse {
   std::string reason;
@@ -107,6 +110,10 @@ struct Backend {
   std::optional<Bytes> workspace_limit = {};  // kernels that need more are refused
   // What times measured with it depend on: the processor and the libraries, with their versions. Empty: never measured.
   std::string machine = {};
+  // The instructions that its libraries compute with, and what keeps them from using all that the processor has; empty where
+  // there is no such thing.
+  std::string instructions = {};
+  std::string instructions_limit = {};
   // What times are predicted by where nothing was measured.
   ProductSpeeds product_speeds = {};
 

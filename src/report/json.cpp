@@ -112,6 +112,7 @@ Json plan_json(const Plan& plan, const Settings& settings) {
       {"forward", flops.per_image.forward}, {"backward", flops.per_image.backward}, {"recompute", flops.per_image.recompute}};
   result["predicted_step_seconds"] = settings.predicted_step_seconds ? Json(*settings.predicted_step_seconds) : Json(nullptr);
   result["costs"] = settings.costs;
+  result["reference_kernels"] = reference_kernels_json(settings.reference_kernels);
   result["plan_seconds"] = plan.plan_seconds;
   Json passes = Json::array();
   for (const PassTiming& timing : plan.pass_timings) passes.push_back({{"name", timing.name}, {"seconds", timing.seconds}});
@@ -127,6 +128,12 @@ Json profile_json(const Plan& plan, const Settings& settings) {
   return result;
 }
 
+Json instructions_json(const Backend& backend) {
+  if (backend.instructions.empty()) return nullptr;
+  return {{"set", backend.instructions},
+          {"limited_by", backend.instructions_limit.empty() ? Json(nullptr) : Json(backend.instructions_limit)}};
+}
+
 Json kernels_json(std::span<const KernelUse> kernels) {
   Json result = Json::array();
   for (const KernelUse& use : kernels) {
@@ -136,6 +143,7 @@ Json kernels_json(std::span<const KernelUse> kernels) {
     for (const KernelRefusal& refusal : use.refusals) refusals.push_back({{"reason", refusal.reason}, {"nodes", refusal.nodes}});
     result.push_back({{"op", use.op},
                       {"kernel", use.kernel},
+                      {"is_reference", use.is_reference},
                       {"nodes", use.nodes},
                       {"workspace_bytes", use.workspace.count()},
                       {"sections", std::move(sections)},

@@ -20,4 +20,7 @@ nlohmann::ordered_json profile_json(const Plan& plan, const Settings& settings);
 
 nlohmann::ordered_json kernels_json(std::span<const KernelUse> kernels);
 
+// The instructions that the backend's libraries compute with, and what limits them; null where there is no such thing.
+nlohmann::ordered_json instructions_json(const Backend& backend);
+
 }  // namespace snug::report

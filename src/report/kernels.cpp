@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace snug::report {
@@ -32,13 +33,23 @@ void count(std::vector<KernelRefusal>& refusals, std::string reason) {
 
 }  // namespace
 
+bool is_on_reference(const Backend& backend, const Section& section, const Node& node) {
+  const KernelDef* kernel = backend.find(node.kernel);
+  if (kernel == nullptr) return false;
+  const NodeTypes types = types_of(section, node);
+  const KernelMatch match = kernel->match(backend.query(node, types));
+  const auto* accept = std::get_if<Accept>(&match);
+  return accept != nullptr && accept->is_reference;
+}
+
 std::vector<KernelUse> kernels_of(const Program& program, const Backend& backend) {
   std::vector<KernelUse> uses;
-  std::map<std::pair<std::string_view, std::string_view>, std::size_t> index;
+  std::map<std::tuple<std::string_view, std::string_view, bool>, std::size_t> index;
   for (const Section& section : program.sections) {
     for (const Node& node : section.nodes) {
-      const auto [entry, is_new] = index.try_emplace({node.op->name, node.kernel}, uses.size());
-      if (is_new) uses.push_back({.op = node.op->name, .kernel = node.kernel});
+      const bool is_reference = is_on_reference(backend, section, node);
+      const auto [entry, is_new] = index.try_emplace({node.op->name, node.kernel, is_reference}, uses.size());
+      if (is_new) uses.push_back({.op = node.op->name, .kernel = node.kernel, .is_reference = is_reference});
       KernelUse& use = uses[entry->second];
       use.nodes += 1;
       if (node.workspace.valid()) use.workspace = std::max(use.workspace, section.value(node.workspace).type.bytes());

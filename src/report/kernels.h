@@ -19,11 +19,15 @@ struct KernelRefusal {
 struct KernelUse {
   std::string_view op;
   std::string kernel;
+  bool is_reference = false;  // plain scalar loops; a library's kernel may be that for some nodes and not for others
   std::int64_t nodes = 0;
   Bytes workspace = {};                      // of the node that needs most
   std::vector<SectionKind> sections = {};    // where those nodes are
   std::vector<KernelRefusal> refusals = {};  // of kernels that the backend prefers but that cannot run these nodes
 };
+
+// Whether the node's kernel is plain scalar loops there; not where the backend does not know it.
+bool is_on_reference(const Backend& backend, const Section& section, const Node& node);
 
 // One entry for each pair of op and kernel, in the order of the program.
 std::vector<KernelUse> kernels_of(const Program& program, const Backend& backend);

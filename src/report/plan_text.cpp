@@ -117,12 +117,19 @@ std::string plan_text(const Plan& plan, const Settings& settings) {
   return trim_lines(out);
 }
 
+std::string instructions_text(const Backend& backend) {
+  if (backend.instructions.empty()) return {};
+  const std::string& limit = backend.instructions_limit;
+  return fmt::format("Instructions: {}{}\n", backend.instructions, limit.empty() ? "" : fmt::format(" ({})", limit));
+}
+
 std::string kernels_text(std::span<const KernelUse> kernels) {
   constexpr std::string_view kRow = "{:>5}{:>11}  {:<26} {}\n";
   std::string out = "Kernels of all sections\n";
   put(out, kRow, "nodes", "workspace", "op", "kernel");
   for (const KernelUse& use : kernels) {
-    put(out, kRow, use.nodes, use.workspace == Bytes(0) ? "" : format_bytes(use.workspace), use.op, use.kernel);
+    put(out, kRow, use.nodes, use.workspace == Bytes(0) ? "" : format_bytes(use.workspace), use.op,
+        use.kernel + (use.is_reference && !use.kernel.starts_with("reference_") ? " (plain reference loops)" : ""));
     for (const KernelRefusal& refusal : use.refusals) {
       put(out, "{:18}not for {} node{}: {}\n", "", refusal.nodes, refusal.nodes == 1 ? "" : "s", refusal.reason);
     }

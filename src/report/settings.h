@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/bytes.h"
+#include "report/reference_kernels.h"
 
 namespace snug::report {
 
@@ -18,7 +20,8 @@ struct Settings {
   std::string backend = "reference";
   int threads = 1;
   std::optional<double> predicted_step_seconds = {};
-  std::string costs = "fixed table";  // what that was predicted from
+  std::string costs = "fixed table";                  // what that was predicted from
+  std::vector<ReferenceNode> reference_kernels = {};  // reference_kernels() of the plan and the backend that runs it
 };
 
 }  // namespace snug::report

@@ -19,6 +19,9 @@ std::string profile_text(const Plan& plan, const Settings& settings);
 
 std::string kernels_text(std::span<const KernelUse> kernels);
 
+// "Instructions: avx512_core_bf16 (AMX is left out: ...)", a line; nothing where there is no such thing.
+std::string instructions_text(const Backend& backend);
+
 // "429.60 M"; exact counts below a thousand.
 std::string format_flops(std::int64_t flops);
 // "1,456,858"

@@ -131,6 +131,7 @@ TEST(KernelsJson, GivesEveryUse) {
   const Json refusals = Json::array({{{"reason", "fast_relu: no"}, {"nodes", 1}}});
   EXPECT_EQ(kernels_json(uses), (Json::array({{{"op", "relu"},
                                                {"kernel", "plain_relu"},
+                                               {"is_reference", false},
                                                {"nodes", 2},
                                                {"workspace_bytes", 64},
                                                {"sections", {"micro", "eval"}},

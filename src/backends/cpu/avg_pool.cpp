@@ -81,7 +81,8 @@ KernelMatch match_described(const KernelQuery& query, const Describe& describe) 
   }
   try {
     const OmpThreads scope(query.threads);
-    return Accept{.workspace = size_of(describe().scratchpad_desc())};
+    const auto description = describe();
+    return Accept{.workspace = size_of(description.scratchpad_desc()), .is_reference = is_reference(description)};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }

@@ -43,7 +43,8 @@ Bytes forward_workspace(const Forward& forward) {
 
 KernelMatch match_forward(const KernelQuery& query) {
   return accept_if_possible(query, [&]() -> KernelMatch {
-    return Accept{.workspace = forward_workspace(Forward(query.inputs, query.outputs[0], query.attributes)), .numerics = kWhole};
+    const Forward forward(query.inputs, query.outputs[0], query.attributes);
+    return Accept{.workspace = forward_workspace(forward), .numerics = kWhole, .is_reference = is_reference(forward.description)};
   });
 }
 
@@ -91,8 +92,8 @@ Bytes data_workspace(const DataGradient& gradient) {
 KernelMatch match_grad_input(const KernelQuery& query) {
   if (accumulates(query.attributes)) return Refuse{"oneDNN's data gradient cannot add to its output"};
   return accept_if_possible(query, [&]() -> KernelMatch {
-    return Accept{.workspace = data_workspace(DataGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes)),
-                  .numerics = kWhole};
+    const DataGradient gradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
+    return Accept{.workspace = data_workspace(gradient), .numerics = kWhole, .is_reference = is_reference(gradient.description)};
   });
 }
 
@@ -142,9 +143,9 @@ Bytes weight_workspace(const WeightGradient& gradient) {
 
 KernelMatch match_grad_weight(const KernelQuery& query) {
   return accept_if_possible(query, [&]() -> KernelMatch {
+    const WeightGradient gradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes);
     return Accept{
-        .workspace = weight_workspace(WeightGradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes)),
-        .numerics = kWhole};
+        .workspace = weight_workspace(gradient), .numerics = kWhole, .is_reference = is_reference(gradient.description)};
   });
 }
 
@@ -227,10 +228,7 @@ std::optional<Layout> data_gradient_weight_layout(const KernelQuery& query) {
 }
 
 // A forward primitive that falls back to a general matrix product in this layout would cost more than a copy.
-bool runs_forward(const Convolution& conv, const dnnl::memory::desc& weight) {
-  const std::string_view implementation = conv.forward(weight).impl_info_str();
-  return implementation.starts_with("jit") || implementation.starts_with("brg");
-}
+bool runs_forward(const Convolution& conv, const dnnl::memory::desc& weight) { return is_direct(conv.forward(weight)); }
 
 // oneDNN's kernels for bf16 each have a layout of their own. This is the forward pass's without scratch, as fast as the one that
 // oneDNN prefers; blocks of 16 x 16 channels lie in it in the same order as in the others.

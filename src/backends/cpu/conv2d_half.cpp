@@ -9,16 +9,17 @@ bool is_half(const Type& type) { return is_dense_real(type) && bits_per_element(
 
 // Measured on WRN-28-2's step of 100 images on two threads: 2 to 6% more processor time with little room, up to 9% with the
 // least, which leaves the other threads idle.
-KernelMatch accept_half(HalfRoom room, Bytes workspace, DType dtype, int threads) {
+KernelMatch accept_half(HalfRoom room, Bytes workspace, bool is_reference, DType dtype, int threads) {
   const bool is_compared = dtype == DType::f16;  // bf16 has faster kernels, for which these are not variants
-  switch (room) {
-    case HalfRoom::fast:
-      return Accept{.workspace = workspace, .numerics = "half"};
-    case HalfRoom::small:
-      return Accept{.workspace = workspace, .numerics = "half_small", .slowdown = is_compared ? 1.1 : 0};
-    default:
-      return Accept{.workspace = workspace, .numerics = "half_least", .slowdown = is_compared ? 1.1 * threads : 0};
+  Accept accept{.workspace = workspace, .numerics = "half", .is_reference = is_reference};
+  if (room == HalfRoom::small) {
+    accept.numerics = "half_small";
+    accept.slowdown = is_compared ? 1.1 : 0;
+  } else if (room == HalfRoom::least) {
+    accept.numerics = "half_least";
+    accept.slowdown = is_compared ? 1.1 * threads : 0;
   }
+  return accept;
 }
 
 namespace {
@@ -52,8 +53,11 @@ HalfImages::HalfImages(Call call, HalfRoom room, int threads)
       batch_(call_.from.shape[0], room, threads, image_elements(from_of(1)) + image_elements(to_of(1)), 0) {
   const OmpThreads alone(1);
   weight_layout_ = describe(batch_.group, nullptr).query_md(dnnl::query::weights_md);
-  for (const std::int64_t images : batch_.group_sizes())
-    scratchpad_ = std::max(scratchpad_, size_of(describe(images, &weight_layout_).query_md(dnnl::query::scratchpad_md)));
+  for (const std::int64_t images : batch_.group_sizes()) {
+    const dnnl::primitive_desc_base description = describe(images, &weight_layout_);
+    scratchpad_ = std::max(scratchpad_, size_of(description.query_md(dnnl::query::scratchpad_md)));
+    is_reference_ = is_reference_ || cpu::is_reference(description);
+  }
 }
 
 Type HalfImages::from_of(std::int64_t images) const { return as_floats(with_dim(call_.from, 0, images)); }

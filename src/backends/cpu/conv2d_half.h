@@ -18,7 +18,7 @@ constexpr std::int64_t kWeightBlock = 16;  // channels in a block of the weights
 bool is_half(const Type& type);
 
 // The accepted match of a kernel with so much room. Only beside its own fast variant is it known how long one takes.
-KernelMatch accept_half(HalfRoom room, Bytes workspace, DType dtype, int threads);
+KernelMatch accept_half(HalfRoom room, Bytes workspace, bool is_reference, DType dtype, int threads);
 
 // The channels of some weights, one slice after the other.
 struct ChannelSlices {
@@ -42,6 +42,7 @@ class HalfImages {
   HalfImages(Call call, HalfRoom room, int threads);
 
   Bytes workspace() const;
+  bool is_reference() const { return is_reference_; }  // oneDNN's convolution is
   std::int64_t groups() const { return groups_; }
   // In which the weights of a slice are wanted, floats.
   const dnnl::memory::desc& weight_layout() const { return weight_layout_; }
@@ -66,6 +67,7 @@ class HalfImages {
   HalfBatch batch_;
   dnnl::memory::desc weight_layout_;
   Bytes scratchpad_;
+  bool is_reference_ = false;
 };
 
 // A weight gradient, from dy and x, in slices of output channels, and with the least room of input channels too where the images
@@ -76,6 +78,7 @@ class HalfWeightGradient {
   HalfWeightGradient(Type dy, Type x, Type dw, const Attributes& attributes, HalfRoom room, int threads);
 
   Bytes workspace() const;
+  bool is_reference() const { return is_reference_; }  // oneDNN's convolution is
   const ChannelSlices& slices() const { return slices_; }
   const ChannelSlices& input_slices() const { return input_slices_; }
   std::int64_t groups() const { return groups_; }
@@ -107,6 +110,7 @@ class HalfWeightGradient {
   HalfBatch batch_;
   dnnl::memory::desc gradient_layout_;
   Bytes scratchpad_;
+  bool is_reference_ = false;
 };
 
 // The weights [first, first + the layout's) of dimension `dim`, as floats in that layout. A slice is whole blocks.

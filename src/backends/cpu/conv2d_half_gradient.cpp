@@ -39,8 +39,11 @@ HalfWeightGradient::HalfWeightGradient(Type dy, Type x, Type dw, const Attribute
       batch_(dy_.shape[0], room, threads, image_elements(dy_of(1)) + image_elements(x_of(1)), dw_.elements()) {
   const OmpThreads alone(1);
   gradient_layout_ = describe(batch_.group, nullptr).diff_weights_desc();
-  for (const std::int64_t images : batch_.group_sizes())
-    scratchpad_ = std::max(scratchpad_, size_of(describe(images, &gradient_layout_).scratchpad_desc()));
+  for (const std::int64_t images : batch_.group_sizes()) {
+    const auto description = describe(images, &gradient_layout_);
+    scratchpad_ = std::max(scratchpad_, size_of(description.scratchpad_desc()));
+    is_reference_ = is_reference_ || cpu::is_reference(description);
+  }
 }
 
 Type HalfWeightGradient::dy_of(std::int64_t images) const {

@@ -42,7 +42,7 @@ KernelMatch match_images(const KernelQuery& query) {
   }
   try {
     const HalfImages images(call_of(Forward, query.inputs, query.outputs[0], query.attributes), Room, query.threads);
-    return accept_half(Room, images.workspace(), query.inputs[0].dtype, query.threads);
+    return accept_half(Room, images.workspace(), images.is_reference(), query.inputs[0].dtype, query.threads);
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }
@@ -71,7 +71,7 @@ KernelMatch match_grad_weight(const KernelQuery& query) {
   }
   try {
     const HalfWeightGradient gradient(query.inputs[0], query.inputs[1], query.outputs[0], query.attributes, Room, query.threads);
-    return accept_half(Room, gradient.workspace(), query.inputs[0].dtype, query.threads);
+    return accept_half(Room, gradient.workspace(), gradient.is_reference(), query.inputs[0].dtype, query.threads);
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }

@@ -55,9 +55,12 @@ std::int64_t images_at_a_time(Bytes weights, const Type& slice_of_batch) {
 
 // Smaller slices copy more and leave the library less to do at once. docs/performance.md saw whole steps 0 to 11% slower with
 // these kernels in a quarter of a network's layers, within the noise of the machine.
-KernelMatch accept_slices(Slices slices, Bytes workspace) {
-  if (slices == Slices::quarters) return Accept{.workspace = workspace, .numerics = "onednn_quarters", .slowdown = 1.1};
-  return Accept{.workspace = workspace, .numerics = "onednn_blocks", .slowdown = 1.2};
+KernelMatch accept_slices(Slices slices, Bytes workspace, const dnnl::primitive_desc_base& description) {
+  const bool quarters = slices == Slices::quarters;
+  return Accept{.workspace = workspace,
+                .numerics = quarters ? "onednn_quarters" : "onednn_blocks",
+                .slowdown = quarters ? 1.1 : 1.2,
+                .is_reference = is_reference(description)};
 }
 
 // Between all channels of some pixels, and a slice of them that lies by itself; in bytes.
@@ -143,8 +146,9 @@ KernelMatch match_grad_input(const KernelQuery& query) {
     return Refuse{*reason};
   return accept_if_possible(query, [&]() -> KernelMatch {
     WorkspaceCutter cutter;
-    DataSlices(query.inputs[0], query.inputs[1], dx, query.attributes, Kind).cut(cutter);
-    return accept_slices(Kind, cutter.used());
+    const DataSlices data_slices(query.inputs[0], query.inputs[1], dx, query.attributes, Kind);
+    data_slices.cut(cutter);
+    return accept_slices(Kind, cutter.used(), data_slices.primitives.whole);
   });
 }
 
@@ -242,7 +246,7 @@ KernelMatch match_grad_weight(const KernelQuery& query) {
     const WeightSlices weight_slices(query.inputs[0], query.inputs[1], dw, query.attributes, Kind);
     if (!weight_slices.groups_lie_alike()) return Refuse{"oneDNN's layout depends on the number of images"};
     weight_slices.cut(cutter);
-    return accept_slices(Kind, cutter.used());
+    return accept_slices(Kind, cutter.used(), weight_slices.primitives.whole);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "backends/cpu/cpu.h"
 
 #include "backends/cpu/conv2d.h"
+#include "backends/cpu/instructions.h"
 #include "backends/cpu/machine.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/promoted.h"
@@ -95,7 +96,9 @@ Backend cpu_backend(int threads) {
                   .threads = threads,
                   .device = host_device(threads),
                   .machine = cpu::machine(),
-                  .product_speeds = cpu::product_speeds(),
+                  .instructions = cpu::name_of(cpu::effective_instructions()),
+                  .instructions_limit = cpu::held_instructions().reason,
+                  .product_speeds = cpu::product_speeds(cpu::read_processor(), cpu::effective_instructions()),
                   .preferred_weight_layout = cpu::preferred_conv2d_weight_layout,
                   .relayout = cpu::relayout};
   for (const KernelDef* kernel : cpu::promoted_kernels()) backend.kernels.push_back(kernel);

@@ -1,7 +1,5 @@
 #include "backends/cpu/half_batch.h"
 
-#include <string_view>
-
 namespace snug::backends::cpu {
 
 namespace {
@@ -43,14 +41,6 @@ Type with_dim(Type type, std::size_t dim, std::int64_t size) {
   dims[dim] = size;
   type.shape = Shape(std::span<const std::int64_t>(dims));
   return type;
-}
-
-bool is_direct(const dnnl::primitive_desc_base& description) {
-  const char* name = nullptr;
-  if (dnnl_primitive_desc_query(description.get(), dnnl_query_impl_info_str, 0, static_cast<void*>(&name)) != dnnl_success)
-    return false;
-  const std::string_view implementation(name);
-  return implementation.starts_with("jit") || implementation.starts_with("brg");
 }
 
 }  // namespace snug::backends::cpu

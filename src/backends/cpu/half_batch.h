@@ -60,7 +60,5 @@ using GroupChains = std::map<std::int64_t, PrimitiveChain>;
 Type with_dim(Type type, std::size_t dim, std::int64_t size);
 inline std::int64_t image_elements(const Type& type) { return type.elements() / type.shape[0]; }
 inline float* floats_of(std::byte* data) { return reinterpret_cast<float*>(data); }
-// A general matrix product would take its scratch, and longer than a copy of the weights.
-bool is_direct(const dnnl::primitive_desc_base& description);
 
 }  // namespace snug::backends::cpu

@@ -93,8 +93,9 @@ KernelMatch match(const KernelQuery& query) {
   try {
     const OmpThreads scope(query.threads);
     WorkspaceCutter cutter;
-    cut(Call(Of, query.inputs, query.attributes), cutter);
-    return Accept{.workspace = cutter.used(), .numerics = "half"};
+    const Call call(Of, query.inputs, query.attributes);
+    cut(call, cutter);
+    return Accept{.workspace = cutter.used(), .numerics = "half", .is_reference = is_reference(call.description(call.tile))};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <dnnl.hpp>
+
 #include "ir/kernel.h"
 
 namespace snug::backends::cpu {
@@ -10,7 +12,14 @@ namespace snug::backends::cpu {
 // "AMD EPYC 9R14, avx512_core_bf16, oneDNN 2.6.3": what measured times depend on.
 std::string machine();
 
-// By the instructions that oneDNN uses on this processor.
-ProductSpeeds product_speeds();
+// Who made the processor, and which generation it is, by CPUID.
+struct Processor {
+  std::string vendor;  // "AuthenticAMD", "GenuineIntel"
+  int family = 0;      // 0x19: Zen 3 and Zen 4
+};
+Processor read_processor();
+
+// How fast 16-bit products are by a fixed table: nothing is timed, so that the same machine always gives the same plans.
+ProductSpeeds product_speeds(const Processor& processor, dnnl::cpu_isa isa);
 
 }  // namespace snug::backends::cpu

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "backends/cpu/instructions.h"
 #include "backends/cpu/layout_map.h"
 #include "base/error.h"
 
@@ -31,7 +32,10 @@ constexpr std::array<NamedTag, 9> kNamedTags{{{"ABcd16b16a", Tag::ABcd16b16a},
 }  // namespace
 
 const dnnl::engine& engine() {
-  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine instance = [] {
+    held_instructions();  // oneDNN listens only before its first use
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return instance;
 }
 
@@ -82,6 +86,29 @@ std::optional<std::string> objection(const Type& type) {
   if (type.dtype != DType::f32 && type.dtype != DType::bf16) return fmt::format("{} is not f32 or bf16", to_string(type));
   if (type.storage.kind != Storage::Kind::dense) return fmt::format("{} is not dense", to_string(type));
   return std::nullopt;
+}
+
+namespace {
+
+// "jit:avx2", "brgconv:avx512_core", "gemm:jit", "ref:any", ...
+std::string_view implementation_of(const dnnl::primitive_desc_base& description) {
+  const char* name = nullptr;
+  const dnnl_status_t status =
+      dnnl_primitive_desc_query(description.get(), dnnl_query_impl_info_str, 0, static_cast<void*>(&name));
+  SNUG_CHECK(status == dnnl_success, "oneDNN does not name an implementation");
+  return name;
+}
+
+}  // namespace
+
+bool is_direct(const dnnl::primitive_desc_base& description) {
+  const std::string_view implementation = implementation_of(description);
+  return implementation.starts_with("jit") || implementation.starts_with("brg");
+}
+
+bool is_reference(const dnnl::primitive_desc_base& description) {
+  const std::string_view implementation = implementation_of(description);
+  return implementation.starts_with("ref") || implementation.ends_with(":ref");
 }
 
 Bytes size_of(const dnnl::memory::desc& descriptor) { return Bytes(static_cast<std::int64_t>(descriptor.get_size())); }

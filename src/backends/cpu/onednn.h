@@ -35,6 +35,12 @@ dnnl::memory::data_type data_type_of(DType dtype);
 
 Bytes size_of(const dnnl::memory::desc& descriptor);
 
+// Whether oneDNN computes it by loops made for the machine: no general matrix product, which takes scratch and longer than a copy
+// of the weights, and no reference.
+bool is_direct(const dnnl::primitive_desc_base& description);
+// Whether oneDNN has only its plain scalar loops for it.
+bool is_reference(const dnnl::primitive_desc_base& description);
+
 // Cuts a workspace into aligned pieces, and counts what a workspace must hold.
 class WorkspaceCutter {
  public:

@@ -41,8 +41,9 @@ KernelMatch match_promoted(const KernelQuery& query) {
       if (is_half(types[i])) cutter.cut((*floats)[i].bytes());
     }
   }
-  cutter.cut(std::get<Accept>(match).workspace);
-  return Accept{.workspace = cutter.used()};
+  const Accept& original = std::get<Accept>(match);
+  cutter.cut(original.workspace);
+  return Accept{.workspace = cutter.used(), .is_reference = original.is_reference};
 }
 
 template <const KernelDef& Original>

@@ -66,7 +66,7 @@ KernelMatch match_forward(const KernelQuery& query) {
     const auto description = describe_forward(query.inputs[0], query.outputs[0], bias, query.attributes);
     WorkspaceCutter cutter;
     cut(cutter, part_of_call(query.attributes), description.weights_desc(), description.scratchpad_desc());
-    return Accept{.workspace = cutter.used(), .numerics = kWhole};
+    return Accept{.workspace = cutter.used(), .numerics = kWhole, .is_reference = is_reference(description)};
   });
 }
 
@@ -102,7 +102,7 @@ KernelMatch match_grad_input(const KernelQuery& query) {
     const auto description = describe_grad_input(query.inputs[0], query.outputs[0], query.attributes);
     WorkspaceCutter cutter;
     cut(cutter, part_of_call(query.attributes), description.weights_desc(), description.scratchpad_desc());
-    return Accept{.workspace = cutter.used(), .numerics = kWhole};
+    return Accept{.workspace = cutter.used(), .numerics = kWhole, .is_reference = is_reference(description)};
   });
 }
 
@@ -136,7 +136,7 @@ KernelMatch match_grad_weight(const KernelQuery& query) {
     const auto description = describe_grad_weight(query.inputs[0], query.inputs[1], query.attributes);
     WorkspaceCutter cutter;
     cut(cutter, part_of_call(query.attributes), description.diff_weights_desc(), description.scratchpad_desc());
-    return Accept{.workspace = cutter.used(), .numerics = kWhole};
+    return Accept{.workspace = cutter.used(), .numerics = kWhole, .is_reference = is_reference(description)};
   });
 }
 

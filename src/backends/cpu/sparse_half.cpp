@@ -57,7 +57,9 @@ KernelMatch match_images(const KernelQuery& query) {
     return Refuse{*reason};
   try {
     const HalfImages product = product_of<Forward>(query.inputs, query.outputs[0], query.attributes, query.threads);
-    return Accept{.workspace = with_tables(product.workspace(), query.attributes), .numerics = "half"};
+    return Accept{.workspace = with_tables(product.workspace(), query.attributes),
+                  .numerics = "half",
+                  .is_reference = product.is_reference()};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }
@@ -88,7 +90,9 @@ KernelMatch match_grad_weight(const KernelQuery& query) {
     return Refuse{*reason};
   try {
     const HalfWeightGradient gradient = gradient_of(query.inputs[0], query.inputs[1], query.attributes, query.threads);
-    return Accept{.workspace = with_tables(gradient.workspace(), query.attributes), .numerics = "half"};
+    return Accept{.workspace = with_tables(gradient.workspace(), query.attributes),
+                  .numerics = "half",
+                  .is_reference = gradient.is_reference()};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }

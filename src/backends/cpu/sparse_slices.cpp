@@ -69,7 +69,10 @@ KernelMatch match(const KernelQuery& query) {
     const Slices slices(query.inputs[0], query.inputs[1], query.attributes);
     WorkspaceCutter cutter;
     slices.cut(cutter, whole_part(ops::SparseSlot::from(query.attributes), Operand{}, Operand{}));
-    return Accept{.workspace = cutter.used(), .numerics = "onednn_slices", .slowdown = 1.1};
+    return Accept{.workspace = cutter.used(),
+                  .numerics = "onednn_slices",
+                  .slowdown = 1.1,
+                  .is_reference = is_reference(slices.description)};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }

@@ -122,7 +122,10 @@ KernelMatch match(const KernelQuery& query) {
     if (accepted != nullptr && cutter.used().count() * 4 > accepted->workspace.count() * 3)
       return Refuse{
           fmt::format("{} bytes of workspace save little beside {}", cutter.used().count(), accepted->workspace.count())};
-    return Accept{.workspace = cutter.used(), .numerics = "onednn_stripes", .slowdown = 1.1};
+    return Accept{.workspace = cutter.used(),
+                  .numerics = "onednn_stripes",
+                  .slowdown = 1.1,
+                  .is_reference = std::ranges::any_of(stripes.descriptions, is_reference)};
   } catch (const dnnl::error& error) {
     return Refuse{fmt::format("oneDNN: {}", error.message)};
   }

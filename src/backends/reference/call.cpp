@@ -23,7 +23,7 @@ class BoundFunction final : public BoundKernel {
 KernelMatch match_operands(const Signature& signature, const KernelQuery& query) {
   static const OperandRules rules{.real = {DType::f32, DType::f64}, .real_sentence = "the reference computes in f32 or f64"};
   if (auto reason = refusal(rules, signature, query)) return Refuse{*reason};
-  return Accept{};
+  return Accept{.is_reference = true};
 }
 
 std::unique_ptr<BoundKernel> bind_function(const Signature& signature, KernelFunction f32, KernelFunction f64,
