@@ -106,11 +106,6 @@ class BestWithin {
         continue;
       }
       search(variant);
-      // What fits as a whole loses nothing by it.
-      const FrontierPoint& found = best_->point;
-      const bool is_plain = found.microbatch == request_.options.batch && found.checkpoint == CheckpointStrategy{} &&
-                            found.compress_bits == request_.options.compress_bits;
-      if (is_plain && fits()) break;
     }
     return fits();
   }
