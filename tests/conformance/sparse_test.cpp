@@ -81,6 +81,8 @@ int compare_all(const NamedBackend& family, const Backend& backend, const std::v
 
 // Why this processor runs none of a family; empty: it does.
 std::string missing_on_this_processor(const NamedBackend& family, const Backend& backend) {
+  if (family.prefix == "onednn" && family.dtype == DType::bf16 && !backend.instructions.starts_with("avx512"))
+    return "oneDNN has no bf16 with " + backend.instructions;
   for (const OpCase& test : sparse_wrn_cases(0.3)) {
     if (test.op->name != "sparse_conv2d_grad_weight") continue;
     const std::string refusal = compare(backend, test, family.dtype).refusal;

@@ -1,4 +1,5 @@
 // Less workspace a kernel: a plan of fewer bytes, and the same training within what the chosen kernels declare.
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -20,6 +21,13 @@ constexpr std::int64_t kBatch = 8;
 Plan plan_with(std::optional<Bytes> limit, const Backend& backend) {
   const Graph graph = frontend::build_zoo_model("wrn-10-2", {.batch = 4, .image_size = 16});
   return compile(graph, backend, {.batch = kBatch, .workspace_limit = limit});
+}
+
+// Kernels with less workspace are for weights in oneDNN's own layouts, which it has from AVX2 on. Plain weights need none at all:
+// the reference takes them.
+bool keeps_own_layouts(const Plan& plan) {
+  return std::ranges::any_of(plan.program.states,
+                             [](const State& state) { return state.type.layout.kind == Layout::Kind::opaque; });
 }
 
 struct Use {
@@ -65,6 +73,7 @@ TEST(WorkspaceLimit, ASmallerOneGivesAPlanOfFewerBytes) {
 TEST(WorkspaceLimit, TrainingStaysTheSameUpToTheOrderOfSums) {
   const Backend backend = backends::cpu_backend(2);
   train::Session whole(plan_with(std::nullopt, backend), backend, 3);
+  if (!keeps_own_layouts(whole.plan())) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
   train::Session sliced(plan_with(Bytes(200'000), backend), backend, 3);
   const Use use = use_of(sliced.plan());
   EXPECT_TRUE(use.kernels.contains("onednn_conv2d_grad_weight_blocks") ||
@@ -78,6 +87,7 @@ TEST(WorkspaceLimit, TrainingStaysTheSameUpToTheOrderOfSums) {
 
 TEST(WorkspaceLimit, ALimitThatNothingKeepsToIsRefusedByName) {
   const Backend backend = backends::cpu_backend(2);
+  if (!keeps_own_layouts(plan_with(std::nullopt, backend))) GTEST_SKIP() << "oneDNN keeps no layout of its own here";
   try {
     plan_with(Bytes(1000), backend);
     FAIL() << "1000 bytes are not enough for a convolution";

@@ -22,6 +22,7 @@ struct Product {
   bool has_bias = false;
   bool adds = false;
   std::int64_t most_bytes = std::int64_t{4} << 20U;  // of a product on its way to a sum
+  bool always_in_parts = false;                      // also without a sum
 
   // The product for `count` rows of c; the distance between rows of a transposed a stays that of the whole.
   dnnl::matmul::primitive_desc description(std::int64_t count) const {
@@ -45,7 +46,7 @@ struct Product {
   // A sum is rounded after the product, as a separate addition would: the product goes through the workspace, a few rows at a
   // time, so that adding to the gradient of a large layer does not take a second copy of it.
   std::int64_t rows_at_a_time() const {
-    if (!adds) return rows;
+    if (!adds && !always_in_parts) return rows;
     return std::clamp<std::int64_t>(most_bytes / (columns * element_bytes()), 1, rows);
   }
 };
@@ -79,10 +80,12 @@ Product grad_weight(std::span<const Type> inputs, const Attributes& attributes) 
           .adds = accumulates(attributes)};
 }
 
-// The same with a fraction of the workspace.
+// The same with a fraction of the workspace. Below AVX-512 oneDNN's sums depend on the number of rows, so a fresh gradient is
+// made of as many at a time as one that is added: the bits are then those of an addition afterwards.
 Product grad_weight_few_rows(std::span<const Type> inputs, const Attributes& attributes) {
   Product product = grad_weight(inputs, attributes);
   product.most_bytes = std::int64_t{1} << 16U;
+  product.always_in_parts = true;
   return product;
 }
 

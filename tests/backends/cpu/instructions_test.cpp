@@ -169,7 +169,7 @@ TEST_F(HeldInstructionsDeathTest, ALayoutOfAnotherProcessorRunsOnReferenceLoopsA
     const std::string layout = "ABcd16b16a";
     const Type x{.shape = {2, 32, 8, 8}, .layout = Layout::channels_last()};
     const Type w{.shape = {32, 32, 3, 3},
-                 .layout = {.kind = Layout::Kind::opaque, .opaque_name = layout, .opaque_bytes = Bytes(32 * 32 * 9 * 4)}};
+                 .layout = {.kind = Layout::Kind::opaque, .opaque_name = layout, .opaque_bytes = Bytes(36'864)}};
     const Attributes attributes{{"kernel", std::vector<std::int64_t>{3, 3}},
                                 {"stride", std::vector<std::int64_t>{1, 1}},
                                 {"padding", std::vector<std::int64_t>{1, 1}},
