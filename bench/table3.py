@@ -241,7 +241,8 @@ class Runner:
         if self.stopping and process.returncode == -signal.SIGTERM:
             print(f"{self.clock()} {run.name}: stopped before it could begin", flush=True)
             return
-        if process.returncode != 0 or said is None:
+        was_stopped = self.stopping and process.returncode == 128 + signal.SIGTERM  # after saving; it says so by its exit code
+        if said is None or not (process.returncode == 0 or was_stopped):
             self.failed.append(run)
             tail = read_bytes(run.folder + ".log")[-600:].decode(errors="replace").strip().splitlines()[-3:]
             print(f"{self.clock()} {run.name}: snug ended with {process.returncode}: {' / '.join(tail)}", file=sys.stderr, flush=True)

@@ -40,6 +40,7 @@ open(os.path.join(snapshots, f"step_{{step:09}}.safetensors"), "wb").write(os.ur
 print(json.dumps({{"precision": "fp16", "batch": 100, "checkpoint": "none", "planned_peak_bytes": 77, "measured_peak_bytes": 77, "flops_ratio": 1,
     "steps": step, "interrupted": step < total, "images_per_second": 1000.0, "test_accuracy": accuracy(total),
     "best_test_accuracy": max(accuracy(s) for s in range(10, total + 1, 10))}}))
+sys.exit(128 + signal.SIGTERM if stop and step < total else 0)
 """
 
 
