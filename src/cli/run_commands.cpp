@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/recipe_flags.h"
 #include "cli/stop_signal.h"
 #include "report/json.h"
@@ -105,8 +106,9 @@ void run_eval(const Flags& flags) {
     train::put_overheads(json, train::measure_overheads(session));
     return write_json(json);
   }
-  write_out(fmt::format("{} after step {}: {:.2f}% of {} test images of {} are correct, loss {:.4f}\n", recipe.model,
-                        snapshot.counters.step, 100 * accuracy, report::format_count(result.examples), recipe.data, result.loss));
+  write_out(fmt::format("{} after step {}: {:.2f}% of {} test images of {} are correct, loss {}\n", recipe.model,
+                        snapshot.counters.step, 100 * accuracy, report::format_count(result.examples), recipe.data,
+                        format_loss(result.loss)));
 }
 
 void run_export(const Flags& flags) {
