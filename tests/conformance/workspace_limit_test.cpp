@@ -92,7 +92,8 @@ TEST(WorkspaceLimit, ALimitThatNothingKeepsToIsRefusedByName) {
     plan_with(Bytes(1000), backend);
     FAIL() << "1000 bytes are not enough for a convolution";
   } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("a workspace limit of 1000 bytes is too small: conv2d"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("a workspace limit of 1000 bytes is too small: conv2d"), std::string::npos)
+        << error.what();
   }
 }
 
