@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "ops/ops.h"
 #include "train/plan_file.h"
 
@@ -38,8 +39,10 @@ data::Description trained_on(const train::SnapshotInfo& snapshot, const train::R
 train::Recipe with_whole_paths(train::Recipe recipe) {
   const auto whole = [](const std::string& path) {
     std::error_code error;
-    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-    return error ? path : absolute.lexically_normal().string();
+    const std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+    // A working folder may have a name that a recipe, which is UTF-8, cannot hold: then the path holds from there alone.
+    const bool can_be_kept = !error && printable(absolute, absolute.size()) == absolute;
+    return can_be_kept ? absolute : path;
   };
   if (recipe.data != "embedded" && recipe.data != "cifar10") recipe.data = whole(recipe.data);
   if (recipe.init) recipe.init = whole(*recipe.init);

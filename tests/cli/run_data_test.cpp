@@ -150,6 +150,17 @@ TEST(RunData, RelativePathsHoldFromAnyWorkingFolder) {
   EXPECT_EQ(tested.exit_code, 0) << tested.err;
 }
 
+// A recipe is UTF-8, and a folder's name need not be: the path then stays as it was given.
+TEST(RunData, AWorkingFolderOfAnyNameWillDo) {
+  const TemporaryFolder folder;
+  const fs::path odd = folder / "od\xFF";
+  make_photos(odd / "photos");
+  const Ended trained = train(odd, {"--data", "photos", "--steps", "2"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  raise_steps(odd / "run", "2", "3");
+  EXPECT_EQ(resume(odd).exit_code, 0);
+}
+
 TEST(RunData, MovedDataIsFoundWithTheFlag) {
   const TemporaryFolder folder;
   const Ended refused = resumed_after(folder, [&] { fs::rename(folder / "photos", folder / "moved"); });
