@@ -197,15 +197,19 @@ TEST(Train, InterruptedAndResumedEqualsUninterruptedBitForBit) {
   std::mt19937 random(11);
   const auto run = folder / "parts";
   int interruptions = 0;
+  unsigned wait_ms = 150;
   Ended ended;
   for (int attempt = 0; attempt < 100; ++attempt) {
     RunningSnug running(std::filesystem::exists(run / "recipe.toml") ? resume(run) : train(run, length));
-    std::this_thread::sleep_for(std::chrono::milliseconds(150 + random() % 250));
+    std::this_thread::sleep_for(std::chrono::milliseconds(wait_ms + random() % 250));
     running.signal(attempt % 2 == 0 ? SIGINT : SIGTERM);
     ended = running.wait();
     if (ended.exit_code == 0) break;
     ASSERT_EQ(ended.exit_code, 128 + (attempt % 2 == 0 ? SIGINT : SIGTERM)) << ended.err;
-    if (ended.out.empty()) continue;                            // before it listened to signals
+    if (ended.out.empty()) {  // before it listened to signals: this machine is busy
+      wait_ms += 100;
+      continue;
+    }
     if (Json::parse(ended.out)["interrupted"] == false) break;  // after its last word
     ++interruptions;
   }
