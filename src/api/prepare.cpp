@@ -157,11 +157,6 @@ void sign(Plan& plan, const train::Recipe& recipe, const Backend& backend) {
   plan.made_for = backend.made_for();
 }
 
-Plan open_plan(const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
-               const Backend& backend) {
-  return adopt_plan(train::read_plan_file(path), path, recipe, data, backend);
-}
-
 Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
                 const Backend& backend) {
   const FitRequest request = fit_request(recipe, data);

@@ -47,8 +47,6 @@ void sign(Plan& plan, const train::Recipe& recipe, const Backend& backend);
 // when it is larger than the budget.
 Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
                 const Backend& backend);
-Plan open_plan(const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
-               const Backend& backend);
 
 // What the whole batch at once takes, with nothing recomputed.
 Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, const Backend& backend);
