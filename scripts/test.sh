@@ -56,6 +56,8 @@ style() {
   stage "include order, self-test" scripts/check_includes.py --self-test
   stage "include order" scripts/check_includes.py
   stage "words" scripts/check_words.sh
+  stage "counts, self-test" scripts/check_counts.py --self-test
+  stage "counts" scripts/check_counts.py
   stage "experiments, self-test" bench/table3.py --self-test
   stage "result pages, self-test" bench/results.py --self-test
   stage "result pages" bench/results.py --check

@@ -64,23 +64,27 @@ inline Graph build(const TrainedModel& model) {
 struct TrainedHow {
   std::string_view checkpoint = "none";
   std::vector<std::string> without = {};  // passes turned off
+  std::vector<std::string> with = {};     // passes that run only on request
   int compress_bits = 0;
+  SgdOptions sgd = {};
   Bytes red_zone = {};
   bool measured = false;
 };
 
-inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}) {
-  const Backend backend = backends::cpu_backend(model.threads);
+inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how, const Backend& backend) {
+  SgdOptions sgd = how.sgd;
+  sgd.stochastic_rounding = model.dtype == DType::bf16;
   train::Session session(compile(build(model), backend,
                                  {.batch = model.batch,
-                                  .sgd = {.stochastic_rounding = model.dtype == DType::bf16},
+                                  .sgd = sgd,
                                   .sparse = model.sparse,
                                   .checkpoint = parse_checkpoint_strategy(how.checkpoint),
                                   .compress_bits = how.compress_bits,
-                                  .passes = {.disabled = how.without},
+                                  .passes = {.disabled = how.without, .enabled = how.with},
                                   .red_zone = how.red_zone}),
                          backend, 5);
   session.set_learning_rate(0.05);
+  if (sgd.clip_norm > 0) session.set_clip_norm(sgd.clip_norm);
   const Plan& plan = session.plan();
   const Program& program = plan.program;
   const auto bytes =
@@ -95,7 +99,8 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
     for (std::int32_t i = 0; i < model.batch; ++i) labels.push_back((i * 7 + static_cast<std::int32_t>(step)) % 10);
     bits.losses.push_back(session.train_step({images, labels}).loss);
     for (const State& state : program.states) {
-      if (step == 0 && state.role == Role::optimizer) bits.first_momenta[state.name] = session.read_state(state.name);
+      if (step == 0 && state.role == Role::optimizer && state.type.dtype != DType::u8)
+        bits.first_momenta[state.name] = session.read_state(state.name);
     }
     if (model.rewire_every > 0 && session.step() % model.rewire_every == 0) session.rewire();
   }
@@ -104,6 +109,10 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}
   bits.transient = plan.planned_peak_bytes - plan.persistent_bytes;
   if (how.measured) bits.measured = session.executor().measured_peak_bytes();
   return bits;
+}
+
+inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how = {}) {
+  return trained(model, how, backends::cpu_backend(model.threads));
 }
 
 inline void expect_same_bits(const TrainedBits& bits, const TrainedBits& plain) {
