@@ -7,7 +7,7 @@
 #include "api/prepare.h"
 #include "api/trained_data.h"
 #include "base/error.h"
-#include "ops/ops.h"
+#include "ir/op.h"
 #include "report/layers.h"
 
 namespace snug {
@@ -24,8 +24,9 @@ bool has_node(const Plan& plan, const Predicate& predicate) {
 
 // What was packed comes back without being computed again.
 bool recomputes(const Plan& plan) {
-  return has_node(
-      plan, [](const Node& node) { return node.phase == Phase::recompute && node.op != &ops::unpack && !node.op->is_view; });
+  return has_node(plan, [](const Node& node) {
+    return node.phase == Phase::recompute && node.op->packing != Packing::unpacks && !node.op->is_view;
+  });
 }
 
 }  // namespace

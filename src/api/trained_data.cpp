@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "ops/ops.h"
+#include "ir/op.h"
 #include "train/plan_file.h"
 
 namespace snug {
@@ -20,8 +20,8 @@ data::Description description_of(const train::Recipe& recipe, const Plan& plan) 
   const Section* micro = plan.program.find_section(SectionKind::micro);
   SNUG_CHECK(micro != nullptr, "a plan without a step was trained");
   for (const Node& node : micro->nodes) {
-    if (node.op == &ops::softmax_cross_entropy) data.classes = micro->value(node.inputs[0]).type.shape[1];
-    if (node.op == &ops::image_input) {
+    if (node.op->is_loss) data.classes = micro->value(node.inputs[0]).type.shape[1];
+    if (node.op->prepares_data) {
       data.mean = node.attributes.reals("mean");
       data.std = node.attributes.reals("std");
     }

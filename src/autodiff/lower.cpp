@@ -25,6 +25,8 @@ class Lowering {
     program_.microbatch = graph.batch;
     program_.batch = options.batch == 0 ? graph.batch : options.batch;
     program_.states = graph.states;
+    program_.scalars = graph.scalars;
+    program_.metrics = graph.metrics;
     SNUG_CHECK(options.recipes.empty() || options.recipes.size() == graph.forward.nodes.size(), "{} recipes for {} nodes",
                options.recipes.size(), graph.forward.nodes.size());
     if (!(options.sgd.clip_norm >= 0)) {
@@ -168,12 +170,12 @@ class Lowering {
                 .front();
     }
     if (!sum.valid()) return sum;
-    const StateId norm = add_state("gradient_norm", ops::gradient_norm_type(), Role::scalar);
+    program_.gradient_norm = add_state("gradient_norm", ops::gradient_norm_type(), Role::scalar);
     Attributes attributes;
     if (options_.sgd.finds_overflow) attributes.set("finds_overflow", std::int64_t{1});
     return builder
         .emit(ops::clip_factor, {sum, builder.read(graph_.scalars)}, attributes,
-              {.layer = "gradient_norm", .role = Role::scalar, .phase = Phase::update, .writes = {norm}})
+              {.layer = "gradient_norm", .role = Role::scalar, .phase = Phase::update, .writes = {program_.gradient_norm}})
         .front();
   }
 

@@ -20,7 +20,7 @@ SectionBuilder::SectionBuilder(const std::vector<State>& states, Section& sectio
   for (std::size_t i = 0; i < section.values.size(); ++i) {
     const Value& value = section.values[i];
     if (!value.is_state()) {
-      names_[value.name] = 1;
+      names_.take(value.name);
       continue;
     }
     ValueId& newest = current_[value.state];
@@ -45,17 +45,19 @@ ValueId SectionBuilder::new_version(StateId state) {
   return current_[state] = ValueId(section_.values.size() - 1);
 }
 
-std::string SectionBuilder::unique_name(const std::string& wanted) {
-  // "x", "x.2", "x.3", ...: readable, and never twice even when a layer is itself called "x.2".
-  for (std::string name = wanted;;) {
-    const auto [entry, is_new] = names_.try_emplace(name, 1);
-    if (is_new) return name;
-    name = fmt::format("{}.{}", wanted, ++names_[wanted]);
-  }
+ValueId SectionBuilder::add_value(Value value) {
+  if (!value.name.empty()) value.name = names_.make(value.name);
+  section_.values.push_back(std::move(value));
+  return ValueId(section_.values.size() - 1);
 }
 
 std::vector<ValueId> SectionBuilder::emit(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes,
                                           const EmitOptions& options) {
+  section_.nodes.push_back(make(op, std::move(inputs), std::move(attributes), options));
+  return section_.nodes.back().outputs;
+}
+
+Node SectionBuilder::make(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, const EmitOptions& options) {
   std::vector<Type> input_types;
   input_types.reserve(inputs.size());
   for (const ValueId id : inputs) input_types.push_back(section_.value(id).type);
@@ -76,11 +78,9 @@ std::vector<ValueId> SectionBuilder::emit(const OpDef& op, std::vector<ValueId> 
     }
     const std::string name = i < op.outputs.size() ? fmt::format("{}.{}", base, op.outputs[i]) : base;
     check_name(name);
-    section_.values.push_back({.name = unique_name(name), .type = output_types[i], .role = options.role});
-    node.outputs.push_back(ValueId(section_.values.size() - 1));
+    node.outputs.push_back(add_value({.name = name, .type = output_types[i], .role = options.role}));
   }
-  section_.nodes.push_back(std::move(node));
-  return section_.nodes.back().outputs;
+  return node;
 }
 
 }  // namespace snug

@@ -7,6 +7,7 @@
 
 #include "ir/op.h"
 #include "ir/program.h"
+#include "ir/unique_names.h"
 
 namespace snug {
 
@@ -28,18 +29,22 @@ class SectionBuilder {
   ValueId read(StateId state);
 
   std::vector<ValueId> emit(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, const EmitOptions& options);
+  // The same, but the node is given back instead of put at the end: the section has its outputs already.
+  Node make(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, const EmitOptions& options);
+
+  // A transient value that no node makes yet; its name is made unique, unless it is empty.
+  ValueId add_value(Value value);
 
   const Value& value(ValueId id) const { return section_.value(id); }
   Section& section() { return section_; }
 
  private:
   ValueId new_version(StateId state);
-  std::string unique_name(const std::string& wanted);
 
   const std::vector<State>& states_;
   Section& section_;
   std::unordered_map<StateId, ValueId> current_;
-  std::unordered_map<std::string, int> names_;  // how often each base name was asked for
+  UniqueNames names_;
 };
 
 // Names appear unquoted in the text form: letters, digits and . _ - / only; UserError otherwise.

@@ -38,6 +38,22 @@ struct GradientRecipe {
   void (*build)(GradientContext&) = nullptr;
 };
 
+// An op that alone reads this op's output 0 may become an attribute of this op.
+struct Absorption {
+  const OpDef* op;
+  std::string_view attribute;  // set to 1
+  bool (*allows)(const NodeTypes& absorbing) = nullptr;
+};
+
+// Of this input only the sign of each element matters: `with_bits` does the same from sign bits in its place.
+struct SignsOnly {
+  std::uint8_t input = 0;
+  const OpDef* with_bits = nullptr;
+};
+
+// Whether an op stores a value in few bits, almost as it was, or brings it back.
+enum class Packing : std::uint8_t { none, packs, unpacks };
+
 struct OpDef {
   std::string_view name;
   // Types of the outputs; UserError naming the offending shape or attribute when the operands do not go together.
@@ -55,6 +71,18 @@ struct OpDef {
   // exponential.
   std::uint32_t exact_inputs = 0;
   bool may_accumulate = false;  // a kernel may add output 0 to a value given as one more, last, input
+
+  // Facts that passes ask for.
+  bool normalizes = false;        // output 0 is input 0, shifted and scaled by statistics that are far smaller
+  bool pointwise = false;         // an element of output 0 comes from the element of input 0 at its place
+  bool is_sum = false;            // output 0 is input 0 plus input 1, to the same bits in either order
+  bool joins_branches = false;    // what is computed in parallel meets here, as at the end of a residual block
+  bool depends_on_batch = false;  // of an example: its result depends on the others in its microbatch
+  bool prepares_data = false;     // its attributes are the data's (normalization, augmentation), not the model's
+  int weight_operand = -1;        // the input that kernels may want in a layout of their own; -1: none
+  std::span<const Absorption> absorbs = {};
+  SignsOnly signs_only = {};
+  Packing packing = Packing::none;
 };
 
 inline constexpr std::string_view kAccumulate = "accumulate";  // attribute, 1: output 0 = last input + result

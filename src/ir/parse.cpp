@@ -200,6 +200,10 @@ class Parser {
     if (line.accept_word("host")) state.space = MemorySpace::host;
     state.trainable = line.accept_word("trainable");
     if (!states_.try_emplace(state.name, program_.states.size()).second) throw_user_error("state '{}' appears twice", state.name);
+    const StateId id(program_.states.size());
+    if (state.name == "scalars") program_.scalars = id;
+    if (state.name == "metrics") program_.metrics = id;
+    if (state.name == "gradient_norm") program_.gradient_norm = id;
     program_.states.push_back(std::move(state));
   }
 

@@ -80,6 +80,8 @@ struct Section {
 
   const Value& value(ValueId id) const { return values[id.index()]; }
   Value& value(ValueId id) { return values[id.index()]; }
+  // The state that the value is a version of; none: it is transient.
+  StateId state_of(ValueId id) const { return values[id.index()].state; }
 };
 
 struct Program {
@@ -87,6 +89,10 @@ struct Program {
   std::int64_t batch = 0;       // examples a step
   std::int64_t microbatch = 0;  // examples a run of `micro`
   std::vector<State> states;
+  // Those that the runtime and passes know; none: the program has no such state.
+  StateId scalars = StateId::none();        // what changes between steps (ir/scalars.h)
+  StateId metrics = StateId::none();        // what microbatches add to
+  StateId gradient_norm = StateId::none();  // what an update finds out that looks at all gradients
   std::vector<Section> sections;
 
   const State& state(StateId id) const { return states[id.index()]; }

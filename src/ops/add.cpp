@@ -22,6 +22,8 @@ constinit const OpDef add{.name = "add",
                           .flops = flops_per_output_element<1>,
                           .gradients = kRecipes,
                           .in_place = kBothInPlace,
-                          .cheap_to_recompute = true};
+                          .cheap_to_recompute = true,
+                          .is_sum = true,
+                          .joins_branches = true};
 
 }  // namespace snug::ops

@@ -160,20 +160,28 @@ constexpr std::array<std::string_view, 2> kStatisticsOutputs{"mean", "variance"}
 constexpr std::array<std::string_view, 2> kReduceOutputs{"weight_sums", "bias_sums"};
 constexpr std::array<InPlacePromise, 2> kRunningInPlace{{{0, 2}, {1, 3}}};
 
+// With fixed statistics, of rank 1, backward does not read x, and finding the sign again would make it.
+bool has_statistics_of_groups(const NodeTypes& types) { return types.inputs[1].shape.rank() == 2; }
+
+constexpr std::array<Absorption, 1> kAbsorbs{{{.op = &relu, .attribute = "relu", .allows = has_statistics_of_groups}}};
+
 }  // namespace
 
 constinit const OpDef batch_norm_statistics{.name = "batch_norm_statistics",
                                             .infer = infer_statistics,
                                             .flops = flops_per_input_element<5>,
                                             .outputs = kStatisticsOutputs,
-                                            .cheap_to_recompute = true};
+                                            .cheap_to_recompute = true,
+                                            .depends_on_batch = true};
 
 constinit const OpDef batch_norm_apply{.name = "batch_norm_apply",
                                        .infer = infer_apply,
                                        .flops = flops_with_relu<2>,
                                        .gradients = kRecipes,
                                        .in_place = kFirstInPlace,
-                                       .cheap_to_recompute = true};
+                                       .cheap_to_recompute = true,
+                                       .normalizes = true,
+                                       .absorbs = kAbsorbs};
 
 constinit const OpDef batch_norm_running{
     .name = "batch_norm_running", .infer = infer_running, .in_place = kRunningInPlace, .may_recompute = false};

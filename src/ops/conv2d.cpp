@@ -140,10 +140,13 @@ constexpr std::array<GradientRecipe, 1> kRecipes{{{.name = "input", .keeps_input
 
 }  // namespace
 
-constinit const OpDef conv2d{.name = "conv2d", .infer = infer, .flops = flops, .gradients = kRecipes};
+constinit const OpDef conv2d{.name = "conv2d", .infer = infer, .flops = flops, .gradients = kRecipes, .weight_operand = 1};
 
-constinit const OpDef conv2d_grad_input{
-    .name = "conv2d_grad_input", .infer = infer_grad_input, .flops = flops_grad_input, .may_accumulate = true};
+constinit const OpDef conv2d_grad_input{.name = "conv2d_grad_input",
+                                        .infer = infer_grad_input,
+                                        .flops = flops_grad_input,
+                                        .may_accumulate = true,
+                                        .weight_operand = 1};
 
 constinit const OpDef conv2d_grad_weight{
     .name = "conv2d_grad_weight", .infer = infer_grad_weight, .flops = flops_grad_weight, .may_accumulate = true};

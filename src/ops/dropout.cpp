@@ -34,6 +34,7 @@ constinit const OpDef dropout{.name = "dropout",
                               .flops = flops_per_output_element<1>,
                               .gradients = kRecipes,
                               .in_place = kFirstInPlace,
-                              .cheap_to_recompute = true};
+                              .cheap_to_recompute = true,
+                              .pointwise = true};
 
 }  // namespace snug::ops

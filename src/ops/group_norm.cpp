@@ -78,7 +78,8 @@ constinit const OpDef group_norm{.name = "group_norm",
                                  .gradients = kRecipes,
                                  .in_place = kFirstInPlace,
                                  .outputs = kOutputs,
-                                 .cheap_to_recompute = true};
+                                 .cheap_to_recompute = true,
+                                 .normalizes = true};
 
 constinit const OpDef group_norm_grad_input{.name = "group_norm_grad_input",
                                             .infer = infer_grad_input,

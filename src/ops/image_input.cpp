@@ -40,7 +40,10 @@ std::vector<Type> infer(const OpCall& call) {
 
 }  // namespace
 
-constinit const OpDef image_input{
-    .name = "image_input", .infer = infer, .flops = flops_per_output_element<2>, .cheap_to_recompute = true};
+constinit const OpDef image_input{.name = "image_input",
+                                  .infer = infer,
+                                  .flops = flops_per_output_element<2>,
+                                  .cheap_to_recompute = true,
+                                  .prepares_data = true};
 
 }  // namespace snug::ops

@@ -62,9 +62,13 @@ constinit const OpDef pack{.name = "pack",
                            .infer = infer_pack,
                            .flops = flops_per_input_element<5>,
                            .outputs = kPackOutputs,
-                           .cheap_to_recompute = true};
+                           .cheap_to_recompute = true,
+                           .packing = Packing::packs};
 
-constinit const OpDef unpack{
-    .name = "unpack", .infer = infer_unpack, .flops = flops_per_output_element<2>, .cheap_to_recompute = true};
+constinit const OpDef unpack{.name = "unpack",
+                             .infer = infer_unpack,
+                             .flops = flops_per_output_element<2>,
+                             .cheap_to_recompute = true,
+                             .packing = Packing::unpacks};
 
 }  // namespace snug::ops

@@ -44,14 +44,16 @@ constinit const OpDef relu{.name = "relu",
                            .flops = flops_per_output_element<1>,
                            .gradients = kRecipes,
                            .in_place = kFirstInPlace,
-                           .cheap_to_recompute = true};
+                           .cheap_to_recompute = true,
+                           .pointwise = true};
 
 constinit const OpDef relu_grad{.name = "relu_grad",
                                 .infer = infer_same_as_both,
                                 .flops = flops_per_output_element<1>,
                                 .in_place = kBothInPlace,
                                 .exact_inputs = 0b10,
-                                .may_accumulate = true};
+                                .may_accumulate = true,
+                                .signs_only = {.input = 1, .with_bits = &relu_grad_bits}};
 
 constinit const OpDef relu_grad_bits{.name = "relu_grad_bits",
                                      .infer = infer_grad_bits,
@@ -59,6 +61,6 @@ constinit const OpDef relu_grad_bits{.name = "relu_grad_bits",
                                      .in_place = kFirstInPlace,
                                      .may_accumulate = true};
 
-constinit const OpDef sign_bits{.name = "sign_bits", .infer = infer_sign_bits, .cheap_to_recompute = true};
+constinit const OpDef sign_bits{.name = "sign_bits", .infer = infer_sign_bits, .cheap_to_recompute = true, .pointwise = true};
 
 }  // namespace snug::ops

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/ops.h"
+#include "ir/section_editor.h"
 
 namespace snug {
 
@@ -10,36 +10,25 @@ namespace {
 
 class Accumulator {
  public:
-  Accumulator(Section& section, const Backend& backend) : section_(section), backend_(backend) {
-    producer_.assign(section.values.size(), -1);
-    readers_.assign(section.values.size(), 0);
-    for (std::size_t i = 0; i < section.nodes.size(); ++i) {
-      for (const ValueId output : section.nodes[i].outputs) producer_[output.index()] = static_cast<int>(i);
-      for (const ValueId input : section.nodes[i].inputs) ++readers_[input.index()];
-    }
-  }
+  Accumulator(Section& section, const Backend& backend) : section_(section), backend_(backend), editor_(section) {}
 
   void run() {
-    std::vector<bool> merged(section_.nodes.size(), false);
     for (std::size_t i = 0; i < section_.nodes.size(); ++i) {
       const Node& node = section_.nodes[i];
-      if (node.op != &ops::add) continue;
+      if (!node.op->is_sum) continue;
       // Autodiff puts the older sum first; either order gives the same bits.
-      merged[i] = merge(i, node.inputs[0], node.inputs[1]) || merge(i, node.inputs[1], node.inputs[0]);
+      if (merge(i, node.inputs[0], node.inputs[1]) || merge(i, node.inputs[1], node.inputs[0])) editor_.erase(i);
     }
-    std::vector<Node> kept;
-    for (std::size_t i = 0; i < section_.nodes.size(); ++i) {
-      if (!merged[i]) kept.push_back(std::move(section_.nodes[i]));
-    }
-    section_.nodes = std::move(kept);
+    editor_.apply();
   }
 
  private:
   // Moves the addition at node `at` into the node that makes `summand`, if it may.
   bool merge(std::size_t at, ValueId sum, ValueId summand) {
-    const int maker_index = producer_[summand.index()];
-    if (maker_index < 0 || readers_[summand.index()] != 1 || section_.value(summand).is_state()) return false;
-    Node& maker = section_.nodes[static_cast<std::size_t>(maker_index)];
+    const std::size_t maker_index = editor_.maker(summand);
+    if (maker_index == SectionEditor::kNobody || editor_.readers(summand).size() != 1 || section_.value(summand).is_state())
+      return false;
+    Node& maker = section_.nodes[maker_index];
     if (!maker.op->may_accumulate || maker.outputs.front() != summand || accumulates(maker.attributes)) return false;
     const ValueId result = section_.nodes[at].outputs.front();
     if (!exists(sum, maker_index) || is_touched(sum, maker_index, at) || is_touched(result, maker_index, at)) return false;
@@ -56,8 +45,9 @@ class Accumulator {
         section_.value(result).is_state() && exceeds_limit(accept.workspace + section_.value(summand).type.bytes());
     const KernelDef* adding = kernel_of(candidate, accept);
     if (adding == nullptr || (adding != making && !too_large)) return false;
-    maker = std::move(candidate);
-    producer_[result.index()] = maker_index;
+    maker.attributes.set(kAccumulate, std::int64_t{1});
+    editor_.add_input(maker_index, sum);
+    editor_.set_output(maker_index, 0, result);
     return true;
   }
 
@@ -71,14 +61,14 @@ class Accumulator {
   bool exceeds_limit(Bytes size) const { return backend_.workspace_limit && size > *backend_.workspace_limit; }
 
   // Whether node `when` can read the value.
-  bool exists(ValueId id, int when) const { return section_.value(id).is_state() || producer_[id.index()] < when; }
+  bool exists(ValueId id, std::size_t when) { return section_.value(id).is_state() || editor_.maker(id) < when; }
 
   // Whether a node from `when` until before `at` reads or writes the value's state: then the addition cannot move from `at` to
   // `when`.
-  bool is_touched(ValueId id, int when, std::size_t at) const {
+  bool is_touched(ValueId id, std::size_t when, std::size_t at) const {
     const StateId state = section_.value(id).state;
     const auto touches = [&](ValueId other) { return section_.value(other).state == state; };
-    for (std::size_t i = static_cast<std::size_t>(when); state.valid() && i < at; ++i) {
+    for (std::size_t i = when; state.valid() && i < at; ++i) {
       const Node& node = section_.nodes[i];
       if (std::any_of(node.inputs.begin(), node.inputs.end(), touches)) return true;
       if (std::any_of(node.outputs.begin(), node.outputs.end(), touches)) return true;
@@ -88,8 +78,7 @@ class Accumulator {
 
   Section& section_;
   const Backend& backend_;
-  std::vector<int> producer_;
-  std::vector<int> readers_;
+  SectionEditor editor_;
 };
 
 }  // namespace

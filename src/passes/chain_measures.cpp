@@ -48,8 +48,9 @@ class ChainMeasurer {
 
   MeasuredChain measure() {
     MeasuredChain measured{.links = links_, .chain = std::vector<ChainLink>(links_.size())};
+    measured.beside = beside_;
     for (std::size_t v = 0; v < forward_.maker.size(); ++v) {
-      if (forward_.maker[v].valid() && forward_.is_small[v]) measured.always_bytes += aligned(section_.values[v]);
+      if (forward_.maker[v].valid() && is_aside_[v]) measured.always_bytes += aligned(section_.values[v]);
     }
     for (std::size_t l = 0; l < links_.size(); ++l) {
       ChainLink& link = measured.chain[l];
@@ -70,17 +71,15 @@ class ChainMeasurer {
   }
 
  private:
-  bool is_from_states(ValueId id) const {
-    if (!id.valid()) return false;
-    const Node& node = section_.nodes[forward_.maker[id.index()].index()];
-    return node.op->cheap_to_recompute &&
-           std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) { return forward_.makes(input); });
-  }
-
   void find_merged_links() {
     std::size_t begin = 0;
-    for (const Link& link : find_links(section_, forward_)) {
-      if (is_from_states(link.carrier)) continue;
+    ForwardChain chain = find_chain(section_, forward_);
+    beside_ = std::move(chain.beside);
+    is_aside_ = forward_.is_small;
+    for (const ValueId id : beside_) is_aside_[id.index()] = true;
+    const auto is_free = [&](ValueId id) { return forward_.is_free[id.index()]; };
+    for (const Link& link : chain.links) {
+      if (!link.carriers.empty() && std::all_of(link.carriers.begin(), link.carriers.end(), is_free)) continue;
       links_.push_back(link);
       links_.back().begin = begin;
       begin = link.end;
@@ -97,7 +96,12 @@ class ChainMeasurer {
   bool is_forward(ValueId id) const { return id.index() < forward_.maker.size() && forward_.makes(id); }
   std::size_t link_of_value(ValueId id) const { return link_of_node_[forward_.maker[id.index()].index()]; }
   std::int64_t carried_bytes(std::size_t l) const {
-    return links_[l].carrier.valid() ? aligned(section_.value(links_[l].carrier)) : 0;
+    std::int64_t bytes = 0;
+    for (const ValueId id : links_[l].carriers) bytes += aligned(section_.value(id));
+    return bytes;
+  }
+  bool carries(std::size_t l, ValueId id) const {
+    return std::binary_search(links_[l].carriers.begin(), links_[l].carriers.end(), id);
   }
 
   // The link that each backward node differentiates: as backward goes through the chain from its end, the earliest link so far
@@ -124,7 +128,7 @@ class ChainMeasurer {
           of = found->second;
         } else if (is_forward(input)) {
           of = link_of_value(input);
-          if (links_[of].carrier == input) ++of;
+          while (of < links_.size() && carries(of, input)) ++of;
         } else {
           continue;
         }
@@ -145,8 +149,12 @@ class ChainMeasurer {
   // after its last use. In place where a node may.
   LinkRun run_link(std::size_t l, const std::unordered_set<ValueId>& wanted, bool carries_on) const {
     std::unordered_set<ValueId> stays = wanted;
-    if (carries_on && links_[l].carrier.valid()) stays.insert(links_[l].carrier);
-    if (!carries_on) stays.erase(links_[l].carrier);
+    for (const ValueId id : links_[l].carriers) {
+      if (carries_on)
+        stays.insert(id);
+      else
+        stays.erase(id);
+    }
     std::vector<ValueId> open(stays.begin(), stays.end());
     std::unordered_set<std::size_t> seen;
     std::vector<std::size_t> nodes;
@@ -154,7 +162,7 @@ class ChainMeasurer {
     while (!open.empty()) {
       const ValueId id = open.back();
       open.pop_back();
-      if (!forward_.makes(id) || forward_.is_small[id.index()] || link_of_value(id) != l) continue;
+      if (!forward_.makes(id) || is_aside_[id.index()] || link_of_value(id) != l) continue;
       const std::size_t at = forward_.maker[id.index()].index();
       if (!may_clone_[at] || !seen.insert(at).second) continue;
       nodes.push_back(at);
@@ -237,7 +245,7 @@ class ChainMeasurer {
         auto begin = static_cast<std::size_t>(buffer.tenants[t].from);
         const auto end = static_cast<std::size_t>(t + 1 < buffer.tenants.size() ? buffer.tenants[t + 1].from : buffer.end);
         if (is_forward(value)) {
-          if (forward_.is_small[value.index()]) continue;
+          if (is_aside_[value.index()]) continue;
           begin = std::max(begin, start_of[link_of_value(value)]);
         } else {
           gradients.add(begin + 1, end, bytes);
@@ -253,7 +261,7 @@ class ChainMeasurer {
       const LinkRun whole = run_link(l, kept[l], true);
       const LinkRun last = run_link(l, kept[l], false);
       std::int64_t kept_bytes = carried_bytes(l);
-      for (const ValueId value : kept[l]) kept_bytes += value == links_[l].carrier ? 0 : aligned(section_.value(value));
+      for (const ValueId value : kept[l]) kept_bytes += carries(l, value) ? 0 : aligned(section_.value(value));
       measured.chain[l].modes.push_back({.kept_bytes = kept_bytes,
                                          .forward_bytes = whole.peak_bytes,
                                          .last_forward_bytes = last.peak_bytes,
@@ -276,7 +284,7 @@ class ChainMeasurer {
 
   bool reads_of(const Node& node, std::size_t l) const {
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-      return is_forward(input) && !forward_.is_small[input.index()] && link_of_value(input) == l;
+      return is_forward(input) && !is_aside_[input.index()] && link_of_value(input) == l;
     });
   }
 
@@ -285,7 +293,7 @@ class ChainMeasurer {
     std::vector<std::unordered_set<ValueId>> kept(links_.size());
     for (std::size_t i = forward_.end; i < rewritten.nodes.size(); ++i) {
       for (const ValueId input : rewritten.nodes[i].inputs) {
-        if (is_forward(input) && !forward_.is_small[input.index()]) kept[link_of_value(input)].insert(input);
+        if (is_forward(input) && !is_aside_[input.index()]) kept[link_of_value(input)].insert(input);
       }
     }
     return kept;
@@ -296,6 +304,8 @@ class ChainMeasurer {
   const std::vector<double>& node_seconds_;
   std::vector<bool> may_clone_;
   std::vector<Link> links_;
+  std::vector<ValueId> beside_;
+  std::vector<bool> is_aside_;                 // by value: small, or beside the chain; it stays
   std::vector<std::size_t> link_of_node_;      // by forward node
   std::vector<std::size_t> link_of_backward_;  // by backward node, from the first on
 };
@@ -306,11 +316,13 @@ MeasuredChain measure_chain(const Section& section, const ForwardPass& forward, 
   return ChainMeasurer(section, forward, node_seconds).measure();
 }
 
-Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& plan, std::size_t forward_nodes) {
+Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& plan, const ForwardPass& forward) {
   Recomputation what;
   what.regions.parent = plan.parent;
-  what.regions.of_node.assign(forward_nodes, 0);
-  what.renews.assign(forward_nodes, false);
+  what.regions.of_node.assign(forward.end, 0);
+  what.renews.assign(forward.end, false);
+  if (!measured.beside.empty()) what.stays.assign(forward.end, false);
+  for (const ValueId id : measured.beside) what.stays[forward.maker[id.index()].index()] = true;
   for (std::size_t l = 0; l < measured.links.size(); ++l) {
     for (std::size_t i = measured.links[l].begin; i < measured.links[l].end; ++i) {
       what.regions.of_node[i] = plan.region[l];

@@ -16,14 +16,15 @@ struct MeasuredChain {
 
   std::vector<Link> links;       // links that begin with what is made cheaply from states, such as images, go with the one before
   std::vector<ChainLink> chain;  // the same, as numbers
-  std::int64_t always_bytes = 0;  // small values, which stay under every plan
+  std::vector<ValueId> beside;   // ForwardChain::beside
+  std::int64_t always_bytes = 0;  // small values and those beside the chain, which stay under every plan
 };
 
 // `node_seconds` by forward node.
 MeasuredChain measure_chain(const Section& section, const ForwardPass& forward, const std::vector<double>& node_seconds);
 
 // The plan as a rewrite.
-Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& plan, std::size_t forward_nodes);
+Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& plan, const ForwardPass& forward);
 
 // Bytes while each node of a section runs, and at its fullest moment.
 std::vector<std::int64_t> bytes_by_node(const Section& section);

@@ -18,7 +18,7 @@ bool drops_normalised(const CheckpointStrategy& strategy) {
 Recomputation choose(const Program& program, const Section& section, const ForwardPass& forward, const PassContext& context) {
   const CheckpointStrategy& strategy = context.checkpoint;
   if (strategy.kind == Kind::optimal) return find_optimal_recomputation(program, section, forward, context);
-  return {.regions = find_regions(strategy, find_links(section, forward), program.name),
+  return {.regions = find_regions(strategy, find_chain(section, forward).links, program.name),
           .renews = std::vector<bool>(forward.end, drops_normalised(strategy))};
 }
 

@@ -215,7 +215,7 @@ class OptimalSearch {
     return look_at(plan);
   }
 
-  const Trial& look_at(const ChainPlan& plan) { return look_at(recomputation_of(measured_, plan, chain_.forward.end)); }
+  const Trial& look_at(const ChainPlan& plan) { return look_at(recomputation_of(measured_, plan, chain_.forward)); }
 
   const Trial& look_at(Recomputation what) {
     trial_ = {.what = std::move(what),

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/ops.h"
+#include "ir/op.h"
 
 namespace snug {
 
@@ -18,7 +18,7 @@ Graph choose_weight_layouts(Graph graph, const Backend& backend) {
       if (!value.is_state()) continue;
       const std::size_t state = value.state.index();
       std::optional<Layout> layout;
-      if (node.op == &ops::conv2d && i == 1)
+      if (static_cast<int>(i) == node.op->weight_operand)
         layout = backend.preferred_weight_layout(backend.query(node, types_of(forward, node)));
       if (!layout || (wanted[state] && *wanted[state] != *layout)) disputed[state] = true;
       wanted[state] = layout;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include <fmt/format.h>
-
 #include "ir/op.h"
 
 namespace snug {
@@ -28,31 +26,6 @@ std::vector<bool> find_clonable_nodes(const Section& section, std::size_t end) {
                   std::none_of(node.inputs.begin(), node.inputs.end(), is_overwritten);
   }
   return clonable;
-}
-
-Cloner::Cloner(Section& section) : section_(section) {
-  for (const Value& value : section.values) {
-    if (!value.name.empty()) names_.insert(value.name);
-  }
-}
-
-Node Cloner::clone(const Node& original) {
-  Node clone = original;
-  clone.phase = Phase::recompute;
-  for (ValueId& output : clone.outputs) output = copy(output);
-  if (clone.workspace.valid()) clone.workspace = copy(clone.workspace);
-  return clone;
-}
-
-ValueId Cloner::copy(ValueId original) {
-  Value value = section_.value(original);
-  if (!value.name.empty()) {
-    const std::string wanted = value.name + ".again";
-    value.name = wanted;
-    for (int number = 2; !names_.insert(value.name).second; ++number) value.name = fmt::format("{}.{}", wanted, number);
-  }
-  section_.values.push_back(std::move(value));
-  return ValueId(section_.values.size() - 1);
 }
 
 }  // namespace snug

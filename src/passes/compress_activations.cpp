@@ -1,12 +1,11 @@
 #include "passes/compress_activations.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <unordered_map>
 
 #include "base/error.h"
-#include "ir/builder.h"
+#include "ir/section_editor.h"
 #include "ops/ops.h"
 #include "passes/clonable.h"
 #include "passes/forward_chain.h"
@@ -18,13 +17,6 @@ namespace {
 // Below this the two buffers of a packed value, their alignment and the two calls cost more than they save.
 constexpr std::int64_t kLeastElements = 1024;
 
-std::size_t end_of_forward(const Section& section) {
-  const auto behind = std::find_if(section.nodes.begin(), section.nodes.end(), [](const Node& node) {
-    return node.phase == Phase::backward || node.phase == Phase::recompute;
-  });
-  return static_cast<std::size_t>(behind - section.nodes.begin());
-}
-
 class Compressor {
  public:
   Compressor(const Program& program, Section& section, int bits)
@@ -35,24 +27,20 @@ class Compressor {
         uses_(section.values.size()),
         root_(section.values.size()),
         may_clone_(find_clonable_nodes(section, end_)),
-        builder_(program.states, section),
-        cloner_(section) {
-    const StateId scalars = program.find_state("scalars");
-    SNUG_CHECK(scalars.valid(), "the program '{}' has no scalars to draw by", program.name);
-    scalars_ = builder_.read(scalars);
+        editor_(program.states, section) {
+    SNUG_CHECK(program.scalars.valid(), "the program '{}' has no scalars to draw by", program.name);
+    scalars_ = editor_.read(program.scalars);
   }
 
   void run() {
     find_uses();
-    std::vector<Node> nodes = std::move(section_.nodes);
-    section_.nodes.clear();
     for (std::size_t v = 0; v < uses_.size(); ++v) {
-      if (may_pack(ValueId(v))) pack(ValueId(v), nodes);
+      if (may_pack(ValueId(v))) pack(ValueId(v));
     }
-    for (std::size_t i = end_; i < nodes.size(); ++i) {
-      for (ValueId& input : nodes[i].inputs) read_unpacked(input, nodes[i], i);
+    for (std::size_t i = end_; i < section_.nodes.size(); ++i) {
+      for (ValueId& input : section_.nodes[i].inputs) read_unpacked(input, section_.nodes[i], i);
     }
-    put_together(std::move(nodes));
+    editor_.apply();
   }
 
  private:
@@ -75,7 +63,8 @@ class Compressor {
   bool needs_exactly(const Node& node, std::size_t input) const { return ((node.op->exact_inputs >> input) & 1U) != 0; }
   // A ReLU's gradient can do with bits in its output's place.
   bool takes_signs(const Node& node, std::size_t input) const {
-    return node.op == &ops::relu_grad && input == 1 && root_[node.inputs[1].index()] == node.inputs[1];
+    const SignsOnly& signs = node.op->signs_only;
+    return signs.with_bits != nullptr && signs.input == input && root_[node.inputs[input].index()] == node.inputs[input];
   }
 
   void find_uses() {
@@ -149,26 +138,23 @@ class Compressor {
     return false;
   }
 
-  void pack(ValueId id, const std::vector<Node>& nodes) {
+  void pack(ValueId id) {
     const Uses& uses = uses_[id.index()];
     const std::string name = section_.value(id).name;
-    const EmitOptions emit{.name = name, .layer = uses.layer, .role = Role::activation, .phase = Phase::forward};
+    const bool before = uses.last_forward != uses.maker && may_die_in_place(section_.nodes[uses.last_forward], id);
+    const auto emit = [&](const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, const std::string& called) {
+      const EmitOptions options{.name = called, .layer = uses.layer, .role = Role::activation, .phase = Phase::forward};
+      return before ? editor_.emit_before(uses.last_forward, op, std::move(inputs), std::move(attributes), options)
+                    : editor_.emit_behind(uses.last_forward, op, std::move(inputs), std::move(attributes), options);
+    };
     Packed packed;
-    if (uses.wants_signs) {
-      EmitOptions signs = emit;
-      signs.name = name + ".sign";
-      packed.signs = builder_.emit(ops::sign_bits, {id}, {}, signs).front();
-    }
+    if (uses.wants_signs) packed.signs = emit(ops::sign_bits, {id}, {}, name + ".sign").front();
     // Keyed by what is packed, so that another value more or less changes no draw of this one.
-    const std::vector<ValueId> outputs = builder_.emit(
-        ops::pack, {id, scalars_}, {{"bits", std::int64_t{bits_}}, {"key", static_cast<std::int64_t>(uses.maker)}}, emit);
+    const std::vector<ValueId> outputs =
+        emit(ops::pack, {id, scalars_}, {{"bits", std::int64_t{bits_}}, {"key", static_cast<std::int64_t>(uses.maker)}}, name);
     packed.codes = outputs[0];
     packed.ranges = outputs[1];
     packed_[id] = packed;
-    const bool before = uses.last_forward != uses.maker && may_die_in_place(nodes[uses.last_forward], id);
-    auto& place = before ? before_[uses.last_forward] : behind_[uses.last_forward];
-    std::move(section_.nodes.begin(), section_.nodes.end(), std::back_inserter(place));
-    section_.nodes.clear();
   }
 
   // Lets the node at `at`, behind forward, read what comes back instead of the value.
@@ -178,7 +164,7 @@ class Compressor {
     const auto found = packed_.find(root);
     if (found == packed_.end() && !(made_again_.contains(root) && waits(uses_[root.index()]))) return;
     if (found != packed_.end() && takes_signs(node, static_cast<std::size_t>(&input - node.inputs.data()))) {
-      node.op = &ops::relu_grad_bits;
+      node.op = node.op->signs_only.with_bits;
       input = found->second.signs;
       return;
     }
@@ -194,10 +180,10 @@ class Compressor {
     if (original == made_again_.end()) {
       back = unpack(id, packed_.at(id), at);
     } else {
-      Node clone = cloner_.clone(original->second);
+      Node clone = editor_.clone(original->second);
       if (root_[id.index()] != id) clone.inputs[0] = brought_back(original->second.inputs[0], at);
       back = clone.outputs[0];
-      before_[at].push_back(std::move(clone));
+      editor_.insert_before(at, std::move(clone));
     }
     return back_[id] = back;
   }
@@ -209,24 +195,13 @@ class Compressor {
                                 {"dtype", static_cast<std::int64_t>(type.dtype)},
                                 {"channels_last", std::int64_t{type.layout.kind == Layout::Kind::channels_last ? 1 : 0}},
                                 {"input_shape", std::vector<std::int64_t>(dims.begin(), dims.end())}};
-    const ValueId unpacked = builder_
-                                 .emit(ops::unpack, {packed.codes, packed.ranges}, attributes,
-                                       {.name = section_.value(id).name + ".unpacked",
-                                        .layer = uses_[id.index()].layer,
-                                        .role = Role::activation,
-                                        .phase = Phase::recompute})
-                                 .front();
-    before_[at].push_back(std::move(section_.nodes.back()));
-    section_.nodes.clear();
-    return unpacked;
-  }
-
-  void put_together(std::vector<Node> nodes) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (Node& node : before_[i]) section_.nodes.push_back(std::move(node));
-      section_.nodes.push_back(std::move(nodes[i]));
-      for (Node& node : behind_[i]) section_.nodes.push_back(std::move(node));
-    }
+    return editor_
+        .emit_before(at, ops::unpack, {packed.codes, packed.ranges}, attributes,
+                     {.name = section_.value(id).name + ".unpacked",
+                      .layer = uses_[id.index()].layer,
+                      .role = Role::activation,
+                      .phase = Phase::recompute})
+        .front();
   }
 
   Section& section_;
@@ -237,12 +212,10 @@ class Compressor {
   std::vector<ValueId> root_;                     // by value: itself, or what it is a view of
   std::vector<bool> may_clone_;                   // by forward node
   std::unordered_map<ValueId, Node> made_again_;  // what makes views and what comes from states, by their outputs
-  SectionBuilder builder_;
-  Cloner cloner_;
+  SectionEditor editor_;
   ValueId scalars_ = ValueId::none();
   std::unordered_map<ValueId, Packed> packed_;
-  std::unordered_map<ValueId, ValueId> back_;                           // what stands for a value behind forward
-  std::unordered_map<std::size_t, std::vector<Node>> before_, behind_;  // what is new, by the node that it stands beside
+  std::unordered_map<ValueId, ValueId> back_;  // what stands for a value behind forward
 };
 
 }  // namespace

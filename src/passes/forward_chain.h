@@ -7,6 +7,9 @@
 
 namespace snug {
 
+// The first node behind the forward pass: what stands before it is forward.
+std::size_t end_of_forward(const Section& section);
+
 struct ForwardPass {
   std::size_t end = 0;                 // nodes [0, end) are forward; backward follows
   std::vector<NodeId> maker;           // by value: the forward node that makes it; none for states and for what backward makes
@@ -14,6 +17,9 @@ struct ForwardPass {
   // By value: far smaller than what it is made from, such as statistics. It costs next to nothing to keep, and a pass over memory
   // to make again.
   std::vector<bool> is_small;
+  // By value: made cheaply from states, and from nothing else that is not, such as images, positions and masks. It is made again
+  // wherever it is wanted.
+  std::vector<bool> is_free;
 
   bool makes(ValueId id) const { return maker[id.index()].valid(); }
 };
@@ -21,18 +27,26 @@ struct ForwardPass {
 // Transient values only: versions of states count neither as made nor as read.
 ForwardPass find_forward_pass(const Section& section);
 
-// A stretch of the forward pass between two places where a single value, or none, is alive that later forward nodes read (small
-// ones left aside): a layer of a plain network, a block of a residual one.
+// A stretch of the forward pass between two places where few values are alive that later forward nodes read: a layer of a plain
+// network, a block of a residual one, a step of a recurrent one. Small and free values are left aside.
 struct Link {
   std::size_t begin = 0;  // nodes, half-open
   std::size_t end = 0;
-  Bytes kept = {};                    // of its values that backward reads
-  Bytes carried = {};                 // of the value that alone carries the forward pass on from its end
-  ValueId carrier = ValueId::none();  // that value
-  bool joins_branches = false;        // it adds two values up: a residual block
+  Bytes kept = {};                     // of its values that backward reads
+  Bytes carried = {};                  // of the values that carry the forward pass on from its end
+  std::vector<ValueId> carriers = {};  // those values, ascending
+  bool joins_branches = false;         // it adds two values up: a residual block
 };
 
-// The whole forward pass as links, in order.
-std::vector<Link> find_links(const Section& section, const ForwardPass& forward);
+struct ForwardChain {
+  std::vector<Link> links;  // the whole forward pass, in order
+  // Values that live on across many links, such as what an encoder hands to every layer of its decoder, ascending. They are kept,
+  // and no link carries them.
+  std::vector<ValueId> beside;
+};
+
+// Cuts wherever one value carries on alone. A stretch that is longer than any block, for want of such places, is cut where up to
+// four do, what lives on across all of it set aside.
+ForwardChain find_chain(const Section& section, const ForwardPass& forward);
 
 }  // namespace snug

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/section_editor.h"
 #include "passes/clonable.h"
 #include "passes/forward_chain.h"
 #include "passes/greedy_order.h"
@@ -88,7 +89,7 @@ GreedyOrder find_order(const OrderProblem& problem, Bytes limit) {
 
 // The nodes in that order, clones from the second time on.
 void rewrite(Section& section, const std::vector<Index>& order) {
-  Cloner cloner(section);
+  SectionEditor editor(section);
   std::vector<Node> nodes;
   nodes.reserve(order.size());
   std::vector<bool> ran(section.nodes.size(), false);
@@ -96,7 +97,7 @@ void rewrite(Section& section, const std::vector<Index>& order) {
   for (std::size_t v = 0; v < current.size(); ++v) current[v] = ValueId(v);
   for (const Index at : order) {
     const Node& original = section.nodes[at];
-    Node node = ran[at] ? cloner.clone(original) : original;
+    Node node = ran[at] ? editor.clone(original) : original;
     ran[at] = true;
     for (ValueId& input : node.inputs) input = current[input.index()];
     for (std::size_t k = 0; k < node.outputs.size(); ++k) current[original.outputs[k].index()] = node.outputs[k];

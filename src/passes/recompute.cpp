@@ -1,19 +1,16 @@
 #include "passes/recompute.h"
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
-#include "ops/ops.h"
+#include "ir/section_editor.h"
 #include "passes/clonable.h"
 
 namespace snug {
 
 namespace {
-
-bool normalises(const Node& node) { return node.op == &ops::batch_norm_apply || node.op == &ops::group_norm; }
 
 class Checkpointer {
  public:
@@ -29,7 +26,7 @@ class Checkpointer {
         targets_(regions_.parent.size()),
         is_open_(regions_.parent.size(), false),
         current_(section.values.size(), ValueId::none()),
-        cloner_(section) {}
+        editor_(section) {}
 
   std::vector<std::size_t> run() {
     find_values_on_demand();
@@ -57,14 +54,13 @@ class Checkpointer {
     for (std::size_t i = 0; i < forward_.end; ++i) {
       const Node& node = section_.nodes[i];
       if (!may_clone_[i]) continue;
-      const bool follows = (node.op == &ops::relu || node.op == &ops::sign_bits) && normalised[node.inputs.front().index()];
+      const bool follows = node.op->pointwise && normalised[node.inputs.front().index()];
       const ValueId result = node.outputs.front();
       // What leads out of a region is where the next one begins.
       normalised[result.index()] =
-          what_.renews[i] && !stays(i) && (normalises(node) || follows) && !leaves_region[result.index()];
-      const bool from_states = node.op->cheap_to_recompute && std::none_of(node.inputs.begin(), node.inputs.end(),
-                                                                           [&](ValueId id) { return forward_.makes(id); });
-      const bool comes_back = normalised[result.index()] || from_states || (!what_.drops.empty() && what_.drops[i]);
+          what_.renews[i] && !stays(i) && (node.op->normalizes || follows) && !leaves_region[result.index()];
+      const bool comes_back =
+          normalised[result.index()] || forward_.is_free[result.index()] || (!what_.drops.empty() && what_.drops[i]);
       on_demand_[result.index()] = comes_back && !stays(i) && !forward_.is_small[result.index()];
     }
   }
@@ -126,19 +122,14 @@ class Checkpointer {
   }
 
   void rewrite() {
-    std::vector<Node> backward(std::make_move_iterator(section_.nodes.begin() + static_cast<std::ptrdiff_t>(forward_.end)),
-                               std::make_move_iterator(section_.nodes.end()));
-    section_.nodes.resize(forward_.end);
-    for (Node& node : backward) {
-      for (ValueId& input : node.inputs) {
+    for (at_ = forward_.end; at_ < section_.nodes.size(); ++at_) {
+      for (ValueId& input : section_.nodes[at_].inputs) {
         if (input.index() >= forward_.maker.size() || !forward_.makes(input)) continue;
         bring_back(input);
         input = current_[input.index()];
       }
-      rewritten_.push_back(std::move(node));
     }
-    section_.nodes.insert(section_.nodes.end(), std::make_move_iterator(rewritten_.begin()),
-                          std::make_move_iterator(rewritten_.end()));
+    editor_.apply();
   }
 
   void bring_back(ValueId id) {
@@ -173,13 +164,13 @@ class Checkpointer {
 
     std::unordered_map<ValueId, ValueId> made;
     for (const std::size_t at : nodes) {
-      Node clone = cloner_.clone(section_.nodes[at]);
+      Node clone = editor_.clone(section_.nodes[at]);
       for (ValueId& input : clone.inputs) {
         if (!forward_.makes(input)) continue;
         input = current_[input.index()].valid() ? current_[input.index()] : made.at(input);
       }
       for (std::size_t k = 0; k < clone.outputs.size(); ++k) made[section_.nodes[at].outputs[k]] = clone.outputs[k];
-      rewritten_.push_back(std::move(clone));
+      editor_.insert_before(at_, std::move(clone));
       again_.push_back(at);
     }
     for (const ValueId id : wanted) {
@@ -198,8 +189,8 @@ class Checkpointer {
   std::vector<std::vector<ValueId>> targets_;  // by region: what running it again leaves behind
   std::vector<bool> is_open_;                  // by region: it was run again
   std::vector<ValueId> current_;               // what stands for the value by now; none while it is dropped
-  Cloner cloner_;
-  std::vector<Node> rewritten_;  // all behind the forward pass
+  SectionEditor editor_;
+  std::size_t at_ = 0;  // the backward node that is being rewritten
   std::vector<std::size_t> again_;
 };
 

@@ -38,6 +38,9 @@ void remove_states(Program& program, const std::unordered_set<StateId>& removed)
     remove_values(section, removed, renumbered);
   }
   program.states = std::move(kept);
+  for (StateId* id : {&program.scalars, &program.metrics, &program.gradient_norm}) {
+    if (id->valid()) *id = renumbered[id->index()];
+  }
 }
 
 Section* find_section(Program& program, SectionKind kind) {

@@ -1,13 +1,13 @@
 #include "passes/select_kernels.h"
 
 #include <string>
-#include <unordered_set>
 
 #include <fmt/ranges.h>
 
 #include "base/counted.h"
 #include "base/error.h"
 #include "ir/text.h"
+#include "ir/unique_names.h"
 
 namespace snug {
 
@@ -15,17 +15,11 @@ namespace {
 
 constexpr std::string_view kWorkspace = ".workspace";
 
-// Those that a workspace's might be taken for.
-using Names = std::unordered_set<std::string>;
-
 // Values are called like layers, and nothing keeps a layer from being called like another one's workspace.
-std::string workspace_name(const Value& owner, Names& taken) {
+std::string workspace_name(const Value& owner, UniqueNames& names) {
   if (owner.name.empty()) return {};
-  const std::string wanted =
-      fmt::format("{}{}", owner.is_state() ? fmt::format("{}.{}", owner.name, owner.version) : owner.name, kWorkspace);
-  std::string name = wanted;
-  for (int number = 2; !taken.insert(name).second; ++number) name = fmt::format("{}.{}", wanted, number);
-  return name;
+  return names.make(
+      fmt::format("{}{}", owner.is_state() ? fmt::format("{}.{}", owner.name, owner.version) : owner.name, kWorkspace));
 }
 
 // The smallest workspace that a kernel for the node makes do with; nothing: the backend has none.
@@ -58,7 +52,7 @@ void refuse_small_limit(const Program& program, const Backend& backend) {
   if (least && *least > *backend.workspace_limit) throw WorkspaceTooSmall(*backend.workspace_limit, *least, neediest);
 }
 
-void select(Section& section, Node& node, const Backend& backend, Names& names, const Program& program) {
+void select(Section& section, Node& node, const Backend& backend, UniqueNames& names, const Program& program) {
   const NodeTypes types = types_of(section, node);
   Accept accept;
   const KernelDef* kernel = backend.choose(backend.query(node, types), accept);
@@ -88,9 +82,9 @@ WorkspaceTooSmall::WorkspaceTooSmall(Bytes limit, Bytes least, const std::string
 
 Program select_kernels(Program program, const PassContext& context) {
   for (Section& section : program.sections) {
-    Names names;
+    UniqueNames names;  // those that a workspace's might be taken for
     for (const Value& value : section.values) {
-      if (value.name.find(kWorkspace) != std::string::npos) names.insert(value.name);
+      if (value.name.find(kWorkspace) != std::string::npos) names.take(value.name);
     }
     for (Node& node : section.nodes) select(section, node, context.backend, names, program);
   }

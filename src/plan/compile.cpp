@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "passes/choose_recipes.h"
 #include "passes/choose_weight_layouts.h"
-#include "passes/fuse_relu.h"
+#include "passes/fuse.h"
 #include "placement/search.h"
 
 namespace snug {
@@ -29,7 +29,7 @@ Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions&
 Program lower_model(const Graph& model, const Backend& backend, const CompileOptions& options) {
   // One node where two would read and write the same bytes; weights by their nonzeros if asked for, the others in the layout that
   // the backend's kernels want.
-  const Graph graph = choose_weight_layouts(sparsify(fuse_relu(model), options.sparse), backend);
+  const Graph graph = choose_weight_layouts(sparsify(fuse(model), options.sparse), backend);
   // Which values backward keeps: bits, argmax or the values themselves.
   const std::vector<int> recipes = choose_recipes(graph);
   return lower(graph, {.batch = options.batch, .sgd = options.sgd, .recipes = recipes});

@@ -17,7 +17,7 @@ constexpr std::string_view kCompress = "compress_activations";
 
 bool has_batch_norm(const Graph& graph) {
   return std::any_of(graph.forward.nodes.begin(), graph.forward.nodes.end(),
-                     [](const Node& node) { return node.op->name.starts_with("batch_norm"); });
+                     [](const Node& node) { return node.op->depends_on_batch; });
 }
 
 bool has_kernel(const Backend& backend, const OpDef& op) {

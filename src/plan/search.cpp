@@ -56,11 +56,11 @@ class Search {
     const std::int64_t batch = request_.options.batch;
     const Section& whole = *programs_.nameless(request_.microbatch.value_or(batch)).find_section(SectionKind::micro);
     nodes_ = static_cast<std::int64_t>(whole.nodes.size());
-    const std::vector<Link> links = find_links(whole, find_forward_pass(whole));
+    const ForwardChain chain = find_chain(whole, find_forward_pass(whole));
     const std::int64_t most = count_within(kMostNodesCompared, nodes_, 8, 600);
     const bool tries_many = most >= kManyCandidates;
-    const std::vector<CheckpointStrategy> named = named_strategies(links, tries_many);
-    const std::vector<Kind> fillers = limit_fillers(links);
+    const std::vector<CheckpointStrategy> named = named_strategies(chain.links, tries_many);
+    const std::vector<Kind> fillers = limit_fillers(chain);
     const std::vector<std::int64_t> tried =
         thin_out(sizes(), static_cast<std::size_t>(std::clamp<std::int64_t>(most / 12, 2, 24)));
     const std::int64_t for_each = most / static_cast<std::int64_t>(tried.size());
@@ -196,15 +196,17 @@ class Search {
 
   // The strategies that fill a limit: of a chain the programme over its links; where one stretch without a cut keeps most of the
   // bytes, that has little to choose from, and single values are tried too.
-  std::vector<Kind> limit_fillers(const std::vector<Link>& links) const {
+  std::vector<Kind> limit_fillers(const ForwardChain& chain) const {
     if (request_.checkpoint)
       return leaves_limit_open(*request_.checkpoint) ? std::vector{request_.checkpoint->kind} : std::vector<Kind>{};
     Bytes kept, most;
-    for (const Link& link : links) {
+    bool is_simple = chain.beside.empty();
+    for (const Link& link : chain.links) {
       kept += link.kept;
       most = std::max(most, link.kept);
+      is_simple = is_simple && link.carriers.size() <= 1;
     }
-    return most.count() > kept.count() / 2 ? std::vector{Kind::optimal, Kind::greedy} : std::vector{Kind::optimal};
+    return most.count() > kept.count() / 2 || !is_simple ? std::vector{Kind::optimal, Kind::greedy} : std::vector{Kind::optimal};
   }
 
   // The strategy that fills a limit, at limits from the most that microbatches of this size can use down to the least that they

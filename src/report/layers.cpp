@@ -6,7 +6,6 @@
 #include "analysis/cost.h"
 #include "base/error.h"
 #include "ir/op.h"
-#include "ops/ops.h"
 
 namespace snug::report {
 
@@ -130,7 +129,7 @@ int compress_bits(const Program& program) {
   const Section* micro = program.find_section(SectionKind::micro);
   if (micro == nullptr) return 0;
   for (const Node& node : micro->nodes) {
-    if (node.op == &ops::pack) return static_cast<int>(node.attributes.integer("bits"));
+    if (node.op->packing == Packing::packs) return static_cast<int>(node.attributes.integer("bits"));
   }
   return 0;
 }

@@ -9,10 +9,7 @@
 namespace snug {
 
 Executor::Executor(const Plan& plan, const Backend& backend)
-    : plan_(plan),
-      device_(backend.device),
-      scalars_(plan.program.find_state("scalars")),
-      metrics_(plan.program.find_state("metrics")) {
+    : plan_(plan), device_(backend.device), scalars_(plan.program.scalars), metrics_(plan.program.metrics) {
   SNUG_CHECK(device_ != nullptr, "the {} backend is for planning only", backend.name);
   arena_ = device_->make_arena(plan.planned_peak_bytes);
   // Staging and scalars are read before a section writes them; everything else is written first.

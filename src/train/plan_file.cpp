@@ -251,7 +251,7 @@ std::vector<std::string> essence_of(const Program& program) {
     for (const Node& node : section.nodes) {
       const bool decays = node.op == &ops::momentum_decay;  // with momentum_step, what else is one sgd
       if (node.phase != Phase::forward && node.phase != Phase::update && !decays) continue;
-      if (node.op == &ops::image_input) continue;  // the run's own, see adopt()
+      if (node.op->prepares_data) continue;  // the run's own, see adopt()
       if (node.op == &ops::pack || node.op == &ops::sign_bits || node.op == &ops::momentum_step ||
           node.op == &ops::finite_factor) {
         continue;
@@ -277,7 +277,7 @@ const Attributes* images_of(const Program& program, SectionKind kind) {
   const Attributes* found = nullptr;
   if (section == nullptr) return nullptr;
   for (const Node& node : section->nodes) {
-    if (node.op != &ops::image_input) continue;
+    if (!node.op->prepares_data) continue;
     if (found == nullptr || (kind == SectionKind::micro && node.attributes.integer_or("augment", 0) != 0))
       found = &node.attributes;
   }
@@ -300,7 +300,7 @@ void adopt(Plan& plan, const Program& model) {
   for (Section& section : program.sections) {
     const Attributes* images = images_of(model, section.kind);
     for (Node& node : section.nodes) {
-      if (node.op == &ops::image_input && images != nullptr) node.attributes = *images;
+      if (node.op->prepares_data && images != nullptr) node.attributes = *images;
     }
   }
 }

@@ -19,7 +19,7 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed)
   input_ = program.find_state("images");
   if (!input_.valid()) input_ = required_state("features");
   labels_ = required_state("labels");
-  gradient_norm_ = program.find_state("gradient_norm");
+  gradient_norm_ = program.gradient_norm;
   example_bytes_ = static_cast<std::size_t>(program.state(input_).type.bytes().count() / program.microbatch);
   executor_->write_scalars({.seed = seed_});
   executor_->run(SectionKind::init);

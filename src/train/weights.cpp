@@ -9,7 +9,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/printable.h"
-#include "ops/ops.h"
+#include "ir/op.h"
 #include "train/elements.h"
 #include "train/sparse_weights.h"
 #include "train/weights_tensors.h"
@@ -28,7 +28,7 @@ std::int64_t classes_of(const Program& program) {
   const Section* micro = program.find_section(SectionKind::micro);
   if (micro == nullptr) return 0;
   for (const Node& node : micro->nodes) {
-    if (node.op == &ops::softmax_cross_entropy) return micro->value(node.inputs[0]).type.shape[1];
+    if (node.op->is_loss) return micro->value(node.inputs[0]).type.shape[1];
   }
   return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "conformance/gradient_check.h"
 #include "ops/ops.h"
-#include "passes/fuse_relu.h"
+#include "passes/fuse.h"
 
 namespace snug::conformance {
 
@@ -69,7 +69,7 @@ TEST_P(Passes, InPlaceAndSharingDoNotChangeABit) {
 }
 
 TEST_P(Passes, FusingReluDoesNotChangeABit) {
-  EXPECT_EQ(gradient_bytes(GetParam(), {}, fuse_relu), gradient_bytes(GetParam(), {}));
+  EXPECT_EQ(gradient_bytes(GetParam(), {}, fuse), gradient_bytes(GetParam(), {}));
 }
 
 std::string name_of_case(const testing::TestParamInfo<GradientCase>& test) { return test.param.name; }

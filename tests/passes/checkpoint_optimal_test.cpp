@@ -9,14 +9,14 @@
 #include "passes/checkpoint.h"
 #include "passes/choose_recipes.h"
 #include "passes/eliminate_dead_nodes.h"
-#include "passes/fuse_relu.h"
+#include "passes/fuse.h"
 
 namespace snug::testing {
 namespace {
 
 Program zoo_program(const std::string& name, std::int64_t batch, std::int64_t image_size = 0) {
   const AcceptingBackend backend;
-  const Graph graph = fuse_relu(frontend::build_zoo_model(name, {.batch = batch, .image_size = image_size}));
+  const Graph graph = fuse(frontend::build_zoo_model(name, {.batch = batch, .image_size = image_size}));
   return eliminate_dead_nodes(lower(graph, {.recipes = choose_recipes(graph)}), {.backend = backend});
 }
 

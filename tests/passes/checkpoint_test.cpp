@@ -13,7 +13,7 @@
 #include "passes/choose_recipes.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/forward_chain.h"
-#include "passes/fuse_relu.h"
+#include "passes/fuse.h"
 #include "passes/recompute.h"
 
 namespace snug::testing {
@@ -161,7 +161,7 @@ TEST(CheckpointStrategies, AreParsedAndPrinted) {
 
 Program zoo_program(const std::string& name, std::int64_t image_size = 0) {
   const AcceptingBackend backend;
-  const Graph graph = fuse_relu(frontend::build_zoo_model(name, {.batch = 4, .image_size = image_size}));
+  const Graph graph = fuse(frontend::build_zoo_model(name, {.batch = 4, .image_size = image_size}));
   return eliminate_dead_nodes(lower(graph, {.recipes = choose_recipes(graph)}), {.backend = backend});
 }
 
@@ -173,7 +173,7 @@ TEST(ForwardChain, FindsTheResidualBlocksOfANetwork) {
   for (const auto& [name, blocks] : models) {
     const Program program = zoo_program(name, name.starts_with("resnet") || name == "vgg-16" ? 64 : 0);
     const ForwardPass forward = find_forward_pass(micro(program));
-    const std::vector<Link> links = find_links(micro(program), forward);
+    const std::vector<Link> links = find_chain(micro(program), forward).links;
     EXPECT_EQ(std::count_if(links.begin(), links.end(), [](const Link& link) { return link.joins_branches; }), blocks) << name;
     std::size_t at = 0;
     for (const Link& link : links) {
@@ -188,7 +188,7 @@ TEST(ForwardChain, FindsTheResidualBlocksOfANetwork) {
 TEST(ForwardChain, ABlockEndsWithTheValueThatAloneCarriesOn) {
   const Program program = zoo_program("wrn-10-1");
   const Section& section = micro(program);
-  for (const Link& link : find_links(section, find_forward_pass(section))) {
+  for (const Link& link : find_chain(section, find_forward_pass(section)).links) {
     if (!link.joins_branches) continue;
     const Node& last = section.nodes[link.end - 1];
     EXPECT_EQ(last.op, &ops::add) << last.layer;

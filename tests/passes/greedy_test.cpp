@@ -17,7 +17,7 @@
 #include "meaning.h"
 #include "passes/checkpoint.h"
 #include "passes/choose_recipes.h"
-#include "passes/fuse_relu.h"
+#include "passes/fuse.h"
 #include "passes/greedy_order.h"
 #include "passes/share_bytes.h"
 #include "support/cross_linked_network.h"
@@ -54,7 +54,7 @@ int clones_of(const Program& program) {
 }
 
 Program training(const Graph& model) {
-  const Graph graph = fuse_relu(model);
+  const Graph graph = fuse(model);
   return lower(graph, {.recipes = choose_recipes(graph)});
 }
 

@@ -1,10 +1,24 @@
-#include "passes/fuse_relu.h"
+#include "passes/fuse.h"
 
-#include "ops/ops.h"
+#include <algorithm>
+
+#include "ir/op.h"
 
 namespace snug {
 
-Graph fuse_relu(Graph graph) {
+namespace {
+
+// How `by` can do what `op` does on its output; nullptr when it cannot.
+const Absorption* find_absorption(const Section& forward, const Node& by, const OpDef& op) {
+  const auto found = std::find_if(by.op->absorbs.begin(), by.op->absorbs.end(),
+                                  [&](const Absorption& absorption) { return absorption.op == &op; });
+  if (found == by.op->absorbs.end() || by.attributes.integer_or(found->attribute, 0) != 0) return nullptr;
+  return found->allows == nullptr || found->allows(types_of(forward, by)) ? &*found : nullptr;
+}
+
+}  // namespace
+
+Graph fuse(Graph graph) {
   Section& forward = graph.forward;
   std::vector<int> readers(forward.values.size(), 0);
   std::vector<std::size_t> producer(forward.values.size(), forward.nodes.size());
@@ -20,15 +34,15 @@ Graph fuse_relu(Graph graph) {
 
   std::vector<bool> fused(forward.nodes.size(), false);
   for (std::size_t i = 0; i < forward.nodes.size(); ++i) {
-    if (forward.nodes[i].op != &ops::relu) continue;
+    if (forward.nodes[i].inputs.empty()) continue;
     const ValueId between = forward.nodes[i].inputs[0];
     const std::size_t maker = producer[between.index()];
     if (maker == forward.nodes.size() || readers[between.index()] != 1) continue;
-    Node& norm = forward.nodes[maker];
-    // With fixed statistics backward does not read x, and finding the sign again would make it.
-    if (norm.op != &ops::batch_norm_apply || forward.value(norm.inputs[1]).type.shape.rank() != 2) continue;
-    norm.attributes.set("relu", std::int64_t{1});
-    norm.outputs[0] = forward.nodes[i].outputs[0];
+    Node& absorbing = forward.nodes[maker];
+    const Absorption* absorption = find_absorption(forward, absorbing, *forward.nodes[i].op);
+    if (absorption == nullptr || absorbing.outputs[0] != between) continue;
+    absorbing.attributes.set(absorption->attribute, std::int64_t{1});
+    absorbing.outputs[0] = forward.nodes[i].outputs[0];
     fused[i] = true;
   }
 

@@ -1,0 +1,56 @@
+// Where a forward pass can be cut that is not carried on by one value alone.
+#include "passes/forward_chain.h"
+
+#include <gtest/gtest.h>
+
+#include "autodiff/lower.h"
+#include "passes/choose_recipes.h"
+#include "support/chain_networks.h"
+
+namespace snug::testing {
+namespace {
+
+Program training(const Graph& graph) { return lower(graph, {.recipes = choose_recipes(graph)}); }
+
+ForwardChain chain_of(const Graph& graph) {
+  const Program program = training(graph);
+  const Section& micro = *program.find_section(SectionKind::micro);
+  return find_chain(micro, find_forward_pass(micro));
+}
+
+std::size_t longest(const ForwardChain& chain) {
+  std::size_t nodes = 0;
+  for (const Link& link : chain.links) nodes = std::max(nodes, link.end - link.begin);
+  return nodes;
+}
+
+TEST(ForwardChain, WhatIsMadeCheaplyFromStatesForbidsNoCut) {
+  const ForwardChain chain = chain_of(images_for_every_layer());
+  EXPECT_GE(chain.links.size(), std::size_t{kLayers});
+  EXPECT_TRUE(chain.beside.empty());
+  EXPECT_LE(longest(chain), 6U);
+}
+
+TEST(ForwardChain, WhatEveryLaterLayerReadsStaysBesideIt) {
+  const Graph graph = encoder_and_decoder();
+  const ForwardChain chain = chain_of(graph);
+  ASSERT_EQ(chain.beside.size(), 1U);
+  EXPECT_EQ(graph.forward.value(chain.beside[0]).name, "encoder15.relu");
+  EXPECT_GE(chain.links.size(), std::size_t{2 * kLayers});
+  EXPECT_LE(longest(chain), 6U);
+  for (const Link& link : chain.links) {
+    EXPECT_EQ(std::count(link.carriers.begin(), link.carriers.end(), chain.beside[0]), 0);
+  }
+}
+
+TEST(ForwardChain, TwoValuesCarryARecurrentNetworkOn) {
+  const ForwardChain chain = chain_of(recurrent());
+  EXPECT_GE(chain.links.size(), std::size_t{kLayers});
+  EXPECT_LE(longest(chain), 20U);
+  const auto two =
+      std::count_if(chain.links.begin(), chain.links.end(), [](const Link& link) { return link.carriers.size() == 2; });
+  EXPECT_GE(two, kLayers);
+}
+
+}  // namespace
+}  // namespace snug::testing
