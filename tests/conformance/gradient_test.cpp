@@ -68,9 +68,7 @@ TEST_P(Passes, InPlaceAndSharingDoNotChangeABit) {
   EXPECT_EQ(gradient_bytes(GetParam(), {"eliminate_dead_nodes"}), plain);
 }
 
-TEST_P(Passes, FusingReluDoesNotChangeABit) {
-  EXPECT_EQ(gradient_bytes(GetParam(), {}, fuse), gradient_bytes(GetParam(), {}));
-}
+TEST_P(Passes, FusingReluDoesNotChangeABit) { EXPECT_EQ(gradient_bytes(GetParam(), {}, fuse), gradient_bytes(GetParam(), {})); }
 
 std::string name_of_case(const testing::TestParamInfo<GradientCase>& test) { return test.param.name; }
 
