@@ -57,7 +57,7 @@ DType stored_as(std::string_view precision, std::string_view device) {
 
 std::string_view narrower_precision(std::string_view device) { return device == "cuda" ? "fp16" : "bf16"; }
 
-SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>& rounding) {
+ops::UpdateOptions update_for(std::string_view precision, const std::optional<std::string>& rounding) {
   if (rounding && *rounding != "nearest" && *rounding != "stochastic")
     throw_user_error("rounding is '{}'; it can be nearest, stochastic", *rounding);
   if (rounding && precision == "fp32") throw_user_error("rounding is about updates of 16 bits; leave it out with fp32");
@@ -108,12 +108,12 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     return graph;
   };
   const train::OptimizerRecipe& optimizer = recipe.optimizer;
-  const auto sgd = [&](std::string_view precision) {
-    SgdOptions options = sgd_for(precision, recipe.rounding);
-    options.momentum = optimizer.momentum;
-    options.weight_decay = optimizer.weight_decay;
-    options.nesterov = optimizer.nesterov;
-    options.momentum_bits = static_cast<int>(optimizer.momentum_bits);
+  const auto update = [&](std::string_view precision) {
+    ops::UpdateOptions options = update_for(precision, recipe.rounding);
+    options.settings = ops::sgd_settings({.momentum = optimizer.momentum,
+                                          .weight_decay = optimizer.weight_decay,
+                                          .nesterov = optimizer.nesterov,
+                                          .momentum_bits = static_cast<int>(optimizer.momentum_bits)});
     options.clip_norm = optimizer.clip_norm.value_or(0);
     return options;
   };
@@ -121,11 +121,12 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
   if (recipe.precision == "fp32") {
     const std::string_view precision = narrower_precision(recipe.device);
     const DType narrow = stored_as(precision, recipe.device);
-    narrower = {.model = [build, narrow](std::int64_t microbatch) { return build(microbatch, narrow); }, .sgd = sgd(precision)};
+    narrower = {.model = [build, narrow](std::int64_t microbatch) { return build(microbatch, narrow); },
+                .update = update(precision)};
   }
   return {.model = [build, dtype](std::int64_t microbatch) { return build(microbatch, dtype); },
           .options = {.batch = recipe.batch,
-                      .sgd = sgd(recipe.precision),
+                      .update = update(recipe.precision),
                       .sparse = sparse_options(recipe.sparse),
                       .compress_bits = static_cast<int>(recipe.compress.value_or(0)),
                       .costs = std::move(costs),
@@ -203,7 +204,7 @@ train::Recipe as_planned(train::Recipe recipe, const Plan& plan) {
   recipe.compress.reset();
   if (const int bits = report::compress_bits(plan.program); bits > 0) recipe.compress = bits;
   recipe.optimizer.drop_gradients = std::ranges::any_of(plan.program.sections, [](const Section& section) {
-    return std::ranges::any_of(section.nodes, [](const Node& node) { return node.op == &ops::momentum_decay; });
+    return std::ranges::any_of(section.nodes, [](const Node& node) { return node.op->stands_for != nullptr; });
   });
   if (!plan.form) return recipe;
   recipe.precision = plan.form->precision;

@@ -17,7 +17,7 @@ DType stored_as(std::string_view precision, std::string_view device);
 
 // What a precision asks of the update. Rounded by chance: as asked for, else in bf16, whose eight bits would swallow small
 // updates. In fp16 the loss scale follows the gradients. UserError when the rounding is none, or there is nothing to round.
-SgdOptions sgd_for(std::string_view precision, const std::optional<std::string>& rounding);
+ops::UpdateOptions update_for(std::string_view precision, const std::optional<std::string>& rounding);
 
 // What a plan may be stored in where fp32 was not asked for and Exactness::precision is allowed.
 std::string_view narrower_precision(std::string_view device);

@@ -69,26 +69,26 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
     };
   };
   const auto rounding = options.rounding.empty() ? std::nullopt : std::optional(options.rounding);
-  const auto sgd = [&](std::string_view precision) {
-    SgdOptions of_precision = sgd_for(precision, rounding);
-    of_precision.momentum = options.momentum;
-    of_precision.weight_decay = options.weight_decay;
-    of_precision.nesterov = options.nesterov;
-    of_precision.momentum_bits = options.momentum_bits;
+  const auto update = [&](std::string_view precision) {
+    ops::UpdateOptions of_precision = update_for(precision, rounding);
+    of_precision.settings = ops::sgd_settings({.momentum = options.momentum,
+                                               .weight_decay = options.weight_decay,
+                                               .nesterov = options.nesterov,
+                                               .momentum_bits = options.momentum_bits});
     of_precision.clip_norm = options.clip_norm;
     return of_precision;
   };
   const std::string narrow(narrower_precision("cpu"));
   FitRequest request{.model = graph_of(stored_as(options.precision, "cpu")),
                      .options = {.batch = options.batch,
-                                 .sgd = sgd(options.precision),
+                                 .update = update(options.precision),
                                  .compress_bits = options.compress_bits,
                                  .costs = costs.table(),
                                  .red_zone = options.checking ? Bytes(128) : Bytes(0)},
                      .min_microbatch = options.min_microbatch,
                      .statistics_group = options.statistics_group,
                      .allowed = allowed};
-  if (options.precision == "fp32") request.narrower = {.model = graph_of(stored_as(narrow, "cpu")), .sgd = sgd(narrow)};
+  if (options.precision == "fp32") request.narrower = {.model = graph_of(stored_as(narrow, "cpu")), .update = update(narrow)};
   if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;

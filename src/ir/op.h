@@ -51,6 +51,27 @@ struct SignsOnly {
   const OpDef* with_bits = nullptr;
 };
 
+// A rule that is linear in the gradient may be fed with parts of it as soon as they are made. Its states then hold the gradient,
+// and the update only takes the step:
+//   decay(state, weight, scalars) -> state      before the first part: what the rule does to its state and adds of the weight
+//   add(state, part, scalars) -> state          where results are rounded stochastically; else a plain sum
+//   step(weight, scalars, state) -> weight
+struct FedEarly {
+  const OpDef* decay = nullptr;
+  const OpDef* add = nullptr;
+  const OpDef* step = nullptr;
+  // Why a node with these constants cannot be fed so, as the end of a sentence; empty when it can.
+  std::string_view (*objection)(const Attributes&) = nullptr;
+};
+
+// An op that moves a parameter: op(weight, gradient, scalars, states..., updates?, gradient_norm?) -> weight, gradient (cleared),
+// states...
+struct UpdateFacts {
+  std::size_t (*states)(const Attributes&) = nullptr;  // how many of them there are
+  bool reads_updates = false;                          // the program's count of updates
+  FedEarly fed_early = {};                             // without ops: it cannot be fed so, for the objection's reason
+};
+
 // Whether an op stores a value in few bits, almost as it was, or brings it back.
 enum class Packing : std::uint8_t { none, packs, unpacks };
 
@@ -83,6 +104,11 @@ struct OpDef {
   std::span<const Absorption> absorbs = {};
   SignsOnly signs_only = {};
   Packing packing = Packing::none;
+  const UpdateFacts* update = nullptr;  // of an op that moves a parameter
+  const OpDef* stands_for = nullptr;    // FedEarly::decay: the update op whose constants it has
+  bool is_early_step = false;           // FedEarly::step
+  bool measures_gradients = false;      // looks at all gradients before any of them counts
+  bool is_auxiliary = false;            // what methods put beside a model's own nodes: other forms of a value, guards
 };
 
 inline constexpr std::string_view kAccumulate = "accumulate";  // attribute, 1: output 0 = last input + result

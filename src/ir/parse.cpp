@@ -199,12 +199,44 @@ class Parser {
     state.role = parse_enum(line.name(), Role::scalar, "role");
     if (line.accept_word("host")) state.space = MemorySpace::host;
     state.trainable = line.accept_word("trainable");
+    if (line.at_end()) {
+      find_owner(state);
+    } else {
+      if (!line.accept_word("of")) {
+        state.purpose = line.name();
+        line.expect_word("of");
+      }
+      state.owner = known_state(line.name());
+    }
     if (!states_.try_emplace(state.name, program_.states.size()).second) throw_user_error("state '{}' appears twice", state.name);
     const StateId id(program_.states.size());
     if (state.name == "scalars") program_.scalars = id;
     if (state.name == "metrics") program_.metrics = id;
     if (state.name == "gradient_norm") program_.gradient_norm = id;
+    if (state.name == "updates") program_.updates = id;
     program_.states.push_back(std::move(state));
+  }
+
+  StateId known_state(std::string_view name) const {
+    const auto found = states_.find(std::string(name));
+    if (found == states_.end()) throw_user_error("there is no state '{}'", name);
+    return StateId(found->second);
+  }
+
+  // Texts of before states had owners say the same by their names.
+  void find_owner(State& state) const {
+    const auto belongs = [&](std::string_view suffix, std::string_view purpose) {
+      const std::size_t at = state.name.find(suffix);
+      if (at == std::string::npos) return false;
+      const auto found = states_.find(state.name.substr(0, at));
+      if (found == states_.end()) return false;
+      state.owner = StateId(found->second);
+      state.purpose = purpose;
+      return true;
+    };
+    if (state.role == Role::gradient) belongs(".grad", "");
+    if (state.role != Role::optimizer) return;
+    if (!belongs(".momentum.codes", "codes") && !belongs(".momentum.scales", "scales")) belongs(".momentum", "momentum");
   }
 
   Section& section() {

@@ -111,6 +111,8 @@ std::string print(const Program& program) {
     put(out, "state {} : {} {}", state.name, to_string(state.type), name_of(state.role));
     if (state.space == MemorySpace::host) put(out, " host");
     if (state.trainable) put(out, " trainable");
+    if (!state.purpose.empty()) put(out, " {}", state.purpose);
+    if (state.owner.valid()) put(out, " of {}", program.state(state.owner).name);
     put(out, "\n");
   }
   for (const Section& section : program.sections) put_section(out, section);

@@ -46,6 +46,8 @@ struct State {
   Role role = Role::parameter;
   MemorySpace space = MemorySpace::device;
   bool trainable = false;
+  StateId owner = StateId::none();  // the parameter that a gradient or an optimizer's state belongs to
+  std::string purpose = {};         // of an optimizer's state, as the update rule calls it: "momentum"
 };
 
 // A value is either transient (made by a node, dead after its last reader) or one version of a state: `w@0` as the section finds
@@ -93,6 +95,7 @@ struct Program {
   StateId scalars = StateId::none();        // what changes between steps (ir/scalars.h)
   StateId metrics = StateId::none();        // what microbatches add to
   StateId gradient_norm = StateId::none();  // what an update finds out that looks at all gradients
+  StateId updates = StateId::none();        // f64[1]: how many updates were made, in programs whose rule counts them
   std::vector<Section> sections;
 
   const State& state(StateId id) const { return states[id.index()]; }

@@ -26,6 +26,7 @@ void require_epsilon(const OpCall& call);
 Type scalars_type();
 Type metrics_type();
 Type gradient_norm_type();
+Type updates_type();
 
 // f64 stays f64; everything narrower keeps its statistics in f32.
 DType statistics_dtype(DType dtype);

@@ -51,10 +51,13 @@ constinit const OpDef sum_of_squares{.name = "sum_of_squares",
                                      .infer = infer_sum,
                                      .flops = flops_per_input_element<2>,
                                      .in_place = kSumInPlace,
-                                     .cheap_to_recompute = true};
+                                     .cheap_to_recompute = true,
+                                     .measures_gradients = true};
 
-constinit const OpDef clip_factor{.name = "clip_factor", .infer = infer_factor, .cheap_to_recompute = true};
+constinit const OpDef clip_factor{
+    .name = "clip_factor", .infer = infer_factor, .cheap_to_recompute = true, .measures_gradients = true};
 
-constinit const OpDef finite_factor{.name = "finite_factor", .infer = infer_finite, .cheap_to_recompute = true};
+constinit const OpDef finite_factor{
+    .name = "finite_factor", .infer = infer_finite, .cheap_to_recompute = true, .is_auxiliary = true};
 
 }  // namespace snug::ops

@@ -59,12 +59,15 @@ constinit const OpDef momentum_decay{.name = "momentum_decay",
                                      .infer = infer_decay,
                                      .flops = flops_per_output_element<3>,
                                      .in_place = kFirstInPlace,
-                                     .may_recompute = false};
+                                     .may_recompute = false,
+                                     .stands_for = &sgd};
 
 constinit const OpDef momentum_step{.name = "momentum_step",
                                     .infer = infer_step,
                                     .flops = flops_per_output_element<2>,
                                     .in_place = kFirstInPlace,
-                                    .may_recompute = false};
+                                    .may_recompute = false,
+                                    .is_early_step = true,
+                                    .is_auxiliary = true};
 
 }  // namespace snug::ops

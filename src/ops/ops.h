@@ -61,6 +61,8 @@ extern const OpDef softmax_cross_entropy_grad;
 extern const OpDef image_input;
 extern const OpDef sgd;
 extern const OpDef sgd_quantised;
+extern const OpDef adamw;
+extern const OpDef count_update;
 extern const OpDef momentum_add;
 extern const OpDef momentum_decay;
 extern const OpDef momentum_step;

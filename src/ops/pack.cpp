@@ -63,7 +63,8 @@ constinit const OpDef pack{.name = "pack",
                            .flops = flops_per_input_element<5>,
                            .outputs = kPackOutputs,
                            .cheap_to_recompute = true,
-                           .packing = Packing::packs};
+                           .packing = Packing::packs,
+                           .is_auxiliary = true};
 
 constinit const OpDef unpack{.name = "unpack",
                              .infer = infer_unpack,

@@ -61,6 +61,7 @@ constinit const OpDef relu_grad_bits{.name = "relu_grad_bits",
                                      .in_place = kFirstInPlace,
                                      .may_accumulate = true};
 
-constinit const OpDef sign_bits{.name = "sign_bits", .infer = infer_sign_bits, .cheap_to_recompute = true, .pointwise = true};
+constinit const OpDef sign_bits{
+    .name = "sign_bits", .infer = infer_sign_bits, .cheap_to_recompute = true, .pointwise = true, .is_auxiliary = true};
 
 }  // namespace snug::ops

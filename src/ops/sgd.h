@@ -18,8 +18,6 @@ void require_rounding_key(const Attributes& attributes);
 // Where that input stands when it is there.
 std::size_t sgd_norm_input(const Attributes& attributes);
 
-// An update's states beside the weight: its inputs from number 3 on, its outputs from number 2 on. What follows is the norm.
-std::size_t optimizer_states(const OpDef& op, const Attributes& attributes);
 // The codes and the scales of a weight's momentum in 8 bits.
 std::array<Type, 2> quantised_momentum_types(const Type& weight);
 

@@ -39,6 +39,10 @@ std::vector<Type> infer(const OpCall& call) {
 
 constexpr std::array<std::string_view, 4> kOutputs{"weight", "gradient", "codes", "scales"};
 constexpr std::array<InPlacePromise, 4> kInPlace{{{0, 0}, {1, 1}, {2, 3}, {3, 4}}};
+constexpr UpdateFacts kUpdate{.states = [](const Attributes&) { return std::size_t{2}; },
+                              .fed_early = {.objection = [](const Attributes&) -> std::string_view {
+                                return "a momentum in 8 bits would be rounded at every addition; leave out one of the two";
+                              }}};
 
 }  // namespace
 
@@ -53,6 +57,7 @@ constinit const OpDef sgd_quantised{.name = "sgd_quantised",
                                     .flops = flops_per_input_element<20>,
                                     .in_place = kInPlace,
                                     .outputs = kOutputs,
-                                    .may_recompute = false};
+                                    .may_recompute = false,
+                                    .update = &kUpdate};
 
 }  // namespace snug::ops

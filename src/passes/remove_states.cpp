@@ -38,7 +38,10 @@ void remove_states(Program& program, const std::unordered_set<StateId>& removed)
     remove_values(section, removed, renumbered);
   }
   program.states = std::move(kept);
-  for (StateId* id : {&program.scalars, &program.metrics, &program.gradient_norm}) {
+  for (State& state : program.states) {
+    if (state.owner.valid()) state.owner = renumbered[state.owner.index()];
+  }
+  for (StateId* id : {&program.scalars, &program.metrics, &program.gradient_norm, &program.updates}) {
     if (id->valid()) *id = renumbered[id->index()];
   }
 }

@@ -4,9 +4,12 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "ir/verify.h"
+#include "passes/add_update.h"
 #include "passes/choose_recipes.h"
 #include "passes/choose_weight_layouts.h"
 #include "passes/fuse.h"
+#include "passes/sparse_sections.h"
 #include "placement/search.h"
 
 namespace snug {
@@ -32,7 +35,11 @@ Program lower_model(const Graph& model, const Backend& backend, const CompileOpt
   const Graph graph = choose_weight_layouts(sparsify(fuse(model), options.sparse), backend);
   // Which values backward keeps: bits, argmax or the values themselves.
   const std::vector<int> recipes = choose_recipes(graph);
-  return lower(graph, {.batch = options.batch, .sgd = options.sgd, .recipes = recipes});
+  // Forward and explicit backward; then what moves the parameters, and what sparse ones need.
+  Program program = add_update(lower(graph, {.batch = options.batch, .recipes = recipes}), options.update);
+  program = add_sparse_sections(std::move(program), graph.sparse);
+  verify(program, "after differentiation");
+  return program;
 }
 
 Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings) {

@@ -6,6 +6,7 @@
 #include "autodiff/lower.h"
 #include "ir/graph.h"
 #include "ir/kernel.h"
+#include "ops/update_rule.h"
 #include "passes/sparsify.h"
 #include "plan/plan.h"
 
@@ -13,7 +14,7 @@ namespace snug {
 
 struct CompileOptions {
   std::int64_t batch = 0;  // examples a step; 0: as many as the graph's microbatch
-  SgdOptions sgd = {};
+  ops::UpdateOptions update = {};
   SparseOptions sparse = {};           // which weights are stored by their nonzeros
   CheckpointStrategy checkpoint = {};  // what backward recomputes instead of keeping
   int compress_bits = 0;               // of an element that waits for backward: 8, 4 or 2; 0: it waits as it is

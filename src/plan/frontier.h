@@ -32,7 +32,7 @@ struct FitRequest {
   // The same model stored with fewer bits, which may be taken instead where Exactness::precision is allowed.
   struct Narrower {
     std::function<Graph(std::int64_t microbatch)> model;
-    SgdOptions sgd;
+    ops::UpdateOptions update;
   };
   std::optional<Narrower> narrower = {};
 };

@@ -337,9 +337,8 @@ class Search {
   // for the others is that enough.
   bool may_fuse_update() const {
     const std::int64_t batch = request_.options.batch;
-    return request_.microbatch.value_or(batch) == batch && request_.options.sgd.clip_norm == 0 &&
-           !request_.options.sgd.finds_overflow && !asks_for(request_.options, kFuseUpdate) &&
-           !asks_for(request_.options, kDropGradients);
+    return request_.microbatch.value_or(batch) == batch && !request_.options.update.looks_at_all_gradients() &&
+           !asks_for(request_.options, kFuseUpdate) && !asks_for(request_.options, kDropGradients);
   }
 
   void try_fused_update() {

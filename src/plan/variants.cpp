@@ -25,7 +25,7 @@ FitRequest as_variant(const FitRequest& request, const Variant& variant) {
   if (variant.narrowed) {
     SNUG_CHECK(request.narrower, "a request without a narrower model is asked for it");
     asked.model = request.narrower->model;
-    asked.options.sgd = request.narrower->sgd;
+    asked.options.update = request.narrower->update;
   }
   if (variant.nonzero) asked.options.sparse.nonzero = *variant.nonzero;
   asked.narrower.reset();

@@ -249,16 +249,13 @@ std::vector<std::string> essence_of(const Program& program) {
   for (const Section& section : program.sections) {
     if (section.kind != SectionKind::micro && section.kind != SectionKind::update) continue;
     for (const Node& node : section.nodes) {
-      const bool decays = node.op == &ops::momentum_decay;  // with momentum_step, what else is one sgd
+      const bool decays = node.op->stands_for != nullptr;  // with its early step, what else is one update
       if (node.phase != Phase::forward && node.phase != Phase::update && !decays) continue;
       if (node.op->prepares_data) continue;  // the run's own, see adopt()
-      if (node.op == &ops::pack || node.op == &ops::sign_bits || node.op == &ops::momentum_step ||
-          node.op == &ops::finite_factor) {
-        continue;
-      }
+      if (node.op->is_auxiliary) continue;
       Attributes attributes = node.attributes;
       if (decays) attributes.set("nesterov", std::int64_t{0});
-      std::string line = fmt::format("{} of '{}'", decays ? ops::sgd.name : node.op->name,
+      std::string line = fmt::format("{} of '{}'", decays ? node.op->stands_for->name : node.op->name,
                                      decays ? section.value(node.inputs[1]).name : node.layer);
       for (const auto& [name, value] : attributes.entries()) {
         line += fmt::format(" {}=", name);

@@ -29,7 +29,7 @@ void Session::set_loss_scale(double loss_scale) {
   if (!(loss_scale > 0 && std::isfinite(loss_scale)))
     throw_user_error("a loss scale of {} is not possible; use a number above 0", loss_scale);
   const Section* update = plan_->program.find_section(SectionKind::update);
-  const auto steps = [](const Node& node) { return node.op == &ops::momentum_step; };
+  const auto steps = [](const Node& node) { return node.op->is_early_step; };
   if (loss_scale != 1 && update != nullptr && std::any_of(update->nodes.begin(), update->nodes.end(), steps)) {
     throw_user_error(
         "a loss scale of {} does not go with drop_gradients: what was added to the momentum under one scale cannot be taken for "

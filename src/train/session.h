@@ -55,12 +55,12 @@ class Session {
   // reported are not scaled. A power of two changes no bit as long as nothing over- or underflows. Fixed, unless it follows the
   // gradients: then it is halved after a step whose loss or gradients are not finite, and doubled after `grow_after` others.
   void set_loss_scale(double loss_scale);
-  // UserError when the program does not look at its gradients (SgdOptions::finds_overflow or clip_norm).
+  // UserError when the program does not look at its gradients (UpdateOptions::finds_overflow or clip_norm).
   void follow_gradients(std::uint64_t grow_after = LossScale::kGrowAfter);
   bool follows_gradients() const { return grow_after_ > 0; }
   const LossScale& loss_scale() const { return loss_scale_; }
   // What the length of all gradients together is cut down to, as torch.nn.utils.clip_grad_norm_ does; infinity only measures it.
-  // Needed before the first step where the program clips (SgdOptions::clip_norm above 0), not possible elsewhere.
+  // Needed before the first step where the program clips (UpdateOptions::clip_norm above 0), not possible elsewhere.
   void set_clip_norm(double clip_norm);
   // Whether the program measures the length of its gradients.
   bool clips() const { return gradient_norm_.valid(); }

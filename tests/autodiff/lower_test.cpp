@@ -21,9 +21,9 @@ constexpr const char* kTwoLayers =
     "state a.bias : f32[4] parameter trainable\n"
     "state head.weight : f32[5x4] parameter trainable\n"
     "state labels : i32[2] input\n"
-    "state head.weight.grad : f32[5x4] gradient\n"
-    "state a.weight.grad : f32[4x3] gradient\n"
-    "state a.bias.grad : f32[4] gradient\n"
+    "state head.weight.grad : f32[5x4] gradient of head.weight\n"
+    "state a.weight.grad : f32[4x3] gradient of a.weight\n"
+    "state a.bias.grad : f32[4] gradient of a.bias\n"
     "section init\n"
     "  metrics@1 = fill(metrics@0) {value=0.0} : state ; init metrics\n"
     "  a.weight@1 = init_uniform(a.weight@0, scalars@0) {bound=0.5773502691896258, key=3} : state ; init a.weight\n"
@@ -48,15 +48,6 @@ constexpr const char* kTwoLayers =
     "  a.weight.grad@1 = add(a.weight.grad@0, %d.a) : state ; backward a\n"
     "  %d.a.2 = sum_to_channels(%d.r) : f32[4] gradient ; backward a\n"
     "  a.bias.grad@1 = add(a.bias.grad@0, %d.a.2) : state ; backward a\n"
-    "section update\n"
-    "  a.weight@1, a.weight.grad@1 = sgd(a.weight@0, a.weight.grad@0, scalars@0) {momentum=0.0, nesterov=0, weight_decay=0.1} : "
-    "state, state ; update "
-    "a.weight\n"
-    "  a.bias@1, a.bias.grad@1 = sgd(a.bias@0, a.bias.grad@0, scalars@0) {momentum=0.0, nesterov=0, weight_decay=0.1} : state, "
-    "state ; update a.bias\n"
-    "  head.weight@1, head.weight.grad@1 = sgd(head.weight@0, head.weight.grad@0, scalars@0) {momentum=0.0, nesterov=0, "
-    "weight_decay=0.1} : state, "
-    "state ; update head.weight\n"
     "section eval\n"
     "  %a = linear(features@0, a.weight@0, a.bias@0) : f32[2x4] activation ; forward a\n"
     "  %r = relu(%a) : f32[2x4] activation ; forward r\n"
@@ -69,23 +60,8 @@ Graph two_layers() {
 }
 
 TEST(Lower, AModelOfTwoLayersBecomesThisProgram) {
-  const Program program = lower(two_layers(), {.batch = 6, .sgd = {.momentum = 0, .weight_decay = 0.1, .nesterov = false}});
+  const Program program = lower(two_layers(), {.batch = 6});
   EXPECT_EQ(print(program), kTwoLayers);
-}
-
-TEST(Lower, MomentumIsAStateOfItsOwnForEveryParameter) {
-  const Program program = lower(two_layers(), {.sgd = {.momentum = 0.9, .weight_decay = 0, .nesterov = true}});
-  for (const char* name : {"a.weight", "a.bias", "head.weight"}) {
-    const StateId momentum = program.find_state(std::string(name) + ".momentum");
-    ASSERT_TRUE(momentum.valid()) << name;
-    EXPECT_EQ(program.state(momentum).role, Role::optimizer);
-    EXPECT_EQ(program.state(momentum).type, program.state(program.find_state(name)).type);
-  }
-  EXPECT_TRUE(contains(nodes_of(program, SectionKind::update, Phase::update),
-                       "a.bias@1, a.bias.grad@1, a.bias.momentum@1 = sgd(a.bias@0, a.bias.grad@0, scalars@0, a.bias.momentum@0) "
-                       "{momentum=0.9, nesterov=1, weight_decay=0.0}"));
-  EXPECT_TRUE(
-      contains(nodes_of(program, SectionKind::init, Phase::init), "a.bias.momentum@1 = fill(a.bias.momentum@0) {value=0.0}"));
 }
 
 TEST(Lower, AValueReadTwiceGetsTheSumOfItsReadersGradients) {
@@ -126,8 +102,6 @@ TEST(Lower, ASharedParameterAccumulatesBothGradientsInOneState) {
   const std::string backward = backward_of(program);
   EXPECT_TRUE(contains(backward, "w.grad@1 = add(w.grad@0, %d.second) : state ; backward second\n"));
   EXPECT_TRUE(contains(backward, "w.grad@2 = add(w.grad@1, %d.first) : state ; backward first\n"));
-  EXPECT_TRUE(
-      contains(nodes_of(program, SectionKind::update, Phase::update), "w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, "));
 }
 
 // One node reads the parameter twice: both of its summands come from there, and the versions still follow each other.

@@ -115,7 +115,7 @@ std::vector<double> losses_of(train::Session& session, const Batch& batch, int s
 
 train::Session session_of(const Backend& backend, DType dtype, std::int64_t microbatch, double clip_norm = 0) {
   const Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = microbatch, .image_size = 16, .dtype = dtype});
-  train::Session session(compile(graph, backend, {.batch = 8, .sgd = {.clip_norm = clip_norm}}), backend, 3);
+  train::Session session(compile(graph, backend, {.batch = 8, .update = {.clip_norm = clip_norm}}), backend, 3);
   session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
   if (clip_norm > 0) session.set_clip_norm(clip_norm);
   return session;

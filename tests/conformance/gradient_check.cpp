@@ -8,6 +8,8 @@
 #include "ir/scalars.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "passes/add_update.h"
+#include "passes/sparse_sections.h"
 #include "plan/compile.h"
 #include "runtime/executor.h"
 
@@ -146,7 +148,10 @@ class Harness {
 
   Plan make_plan(const Graph& graph, const std::vector<int>& recipes, const PassOptions& passes) {
     std::vector<PassTiming> timings;
-    Program lowered = lower(graph, {.sgd = {.momentum = 0, .weight_decay = 0, .nesterov = false}, .recipes = recipes});
+    Program lowered =
+        add_sparse_sections(add_update(lower(graph, {.recipes = recipes}),
+                                       {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})}),
+                            graph.sparse);
     return place(run_passes(std::move(lowered), pipeline(), {.backend = backend_}, passes, timings), Bytes(64));
   }
 

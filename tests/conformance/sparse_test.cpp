@@ -122,11 +122,11 @@ TEST_P(SparseFamily, MovesItsWeightsAsDenseTrainingWould) {
   const Backend& backend = *backend_;
   const support::TemporaryFolder folder;
   const Graph graph = frontend::build_zoo_model("wrn-10-2", {.batch = 2, .image_size = 16});
-  const SgdOptions sgd{.momentum = 0, .weight_decay = 0, .nesterov = false};
+  const ops::UpdateOptions sgd{.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})};
   for (const double density : {0.01, 0.05, 0.1, 0.3, 0.5, 0.999}) {
-    train::Session sparse(compile(graph, backend, {.sgd = sgd, .sparse = {.nonzero = density}}), backend, 3);
+    train::Session sparse(compile(graph, backend, {.update = update, .sparse = {.nonzero = density}}), backend, 3);
     train::export_weights(folder / "w", sparse);
-    train::Session dense(compile(graph, backend, {.sgd = sgd}), backend, 3);  // augments alike
+    train::Session dense(compile(graph, backend, {.update = update}), backend, 3);  // augments alike
     train::import_weights(folder / "w", dense);
     std::vector<std::byte> images(2 * 16 * 16 * 3);
     for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>((i * 2654435761U) >> 24U);

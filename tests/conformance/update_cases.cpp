@@ -48,6 +48,26 @@ void add_updates(std::vector<OpCase>& cases, const std::string& name, Shape shap
   add("not_finite_plain", {a, b, rate, wide(2, kNaN, kNaN)}, plain);
 }
 
+void add_adamw(std::vector<OpCase>& cases, const std::string& name, const Shape& shape) {
+  const OperandSpec a{.shape = shape}, b{.shape = shape}, m{.shape = shape};
+  const OperandSpec v{.shape = shape, .low = 0.01, .high = 2}, updates = wide(1, 3, 3), norm = wide(2, 0.2, 0.9);
+  const OperandSpec rate = scalars({.learning_rate = 0.1, .loss_scale = 4});
+  const OperandSpec skipping = scalars({.learning_rate = 0.1, .loss_scale = 4, .skip_update = 1});
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const Attributes rule{{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.1}};
+  const auto add = [&](const std::string& what, std::vector<OperandSpec> operands) {
+    cases.push_back({.name = "adamw_" + what + "_" + name,
+                     .op = &ops::adamw,
+                     .operands = std::move(operands),
+                     .attributes = rule,
+                     .host_only = true});
+  };
+  add("plain", {a, b, rate, m, v, updates});
+  add("clipped", {a, b, rate, m, v, updates, norm});
+  add("skipping", {a, b, skipping, m, v, updates});
+  add("not_finite", {a, b, rate, m, v, updates, wide(2, kNaN, kNaN)});
+}
+
 void add_quantised(std::vector<OpCase>& cases, const std::string& name, const Shape& shape, bool row_major = false) {
   const OperandSpec a{.shape = shape, .row_major = row_major}, b = a;
   const OperandSpec codes{.kind = Kind::bytes, .shape = {shape.elements()}, .low = 0, .high = 256};
@@ -124,6 +144,15 @@ std::vector<OpCase> update_cases() {
                    .operands = {{.kind = Kind::bytes, .shape = {77}, .low = 0, .high = 256}},
                    .attributes = {{"value", 0.0}},
                    .host_only = true});
+  for (const auto& [name, shape] :
+       std::vector<std::pair<std::string, Shape>>{{"images", {3, 5, 3, 3}}, {"one", {1}}, {"many", {4, 32, 9, 7}}})
+    add_adamw(cases, name, shape);
+  for (const bool skips : {false, true}) {
+    cases.push_back({.name = skips ? "count_update_skipping" : "count_update",
+                     .op = &ops::count_update,
+                     .operands = {wide(1, 3, 3), scalars({.skip_update = skips ? 1U : 0U})},
+                     .host_only = true});
+  }
   add_updates(cases, "images", {3, 5, 3, 3});
   add_updates(cases, "one", {1});
   add_updates(cases, "many", {4, 32, 9, 7});

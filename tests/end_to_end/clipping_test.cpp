@@ -30,7 +30,7 @@ void expect_pytorchs_steps(const std::string& run, DType dtype, const Backend& b
   const Json& setting = figures["setting"];
   const Graph graph =
       frontend::build_zoo_model("wrn-10-1", {.batch = setting["batch"], .dtype = dtype, .staged_as_bytes = false});
-  train::Session session(compile(graph, backend, {.sgd = {.clip_norm = setting["clip_norm"]}}), backend, 0);
+  train::Session session(compile(graph, backend, {.update = {.clip_norm = setting["clip_norm"]}}), backend, 0);
   session.set_learning_rate(setting["lr"]);
   session.set_clip_norm(setting["clip_norm"]);
   write_weights(session, figures["parameters"]);
@@ -80,7 +80,7 @@ struct Batch {
 };
 
 train::Session odd_session(const Backend& backend, double clip_norm) {
-  train::Session session(compile(odd_channels(), backend, {.sgd = {.clip_norm = clip_norm}}), backend, 5);
+  train::Session session(compile(odd_channels(), backend, {.update = {.clip_norm = clip_norm}}), backend, 5);
   if (clip_norm > 0) session.set_clip_norm(clip_norm);
   return session;
 }
@@ -119,7 +119,9 @@ TEST(Clipping, AStepIsAsLongAsItMayBe) {
   const Batch batch(4);
   const auto distance = [&](double clip_norm) {
     train::Session session(
-        compile(odd_channels(), backend, {.sgd = {.momentum = 0, .weight_decay = 0, .nesterov = false, .clip_norm = clip_norm}}),
+        compile(odd_channels(), backend,
+                {.update = {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false}),
+                            .clip_norm = clip_norm}}),
         backend, 5);
     session.set_clip_norm(clip_norm);
     session.set_learning_rate(0.5);
@@ -157,7 +159,7 @@ TEST(Clipping, CheckingModeGivesTheSameBits) {
   const Backend backend = backends::cpu_backend(2);
   const Batch batch(4);
   train::Session plain = odd_session(backend, 0.25);
-  train::Session checked(compile(odd_channels(), backend, {.sgd = {.clip_norm = 0.25}, .red_zone = Bytes(128)}), backend, 5);
+  train::Session checked(compile(odd_channels(), backend, {.update = {.clip_norm = 0.25}, .red_zone = Bytes(128)}), backend, 5);
   checked.set_clip_norm(0.25);
   for (int step = 0; step < 3; ++step) {
     EXPECT_EQ(plain.train_step(batch.examples()).loss, checked.train_step(batch.examples()).loss);
@@ -183,7 +185,7 @@ TEST(Clipping, MistakesAreNamed) {
             "the program of 'odd' does not clip gradients; compile it with a clip_norm above 0");
   EXPECT_EQ(message_of([&] { plain.gradient_norm(); }),
             "the program of 'odd' does not measure gradients; compile it with a clip_norm above 0");
-  train::Session unset(compile(odd_channels(), backend, {.sgd = {.clip_norm = 1}}), backend, 5);
+  train::Session unset(compile(odd_channels(), backend, {.update = {.clip_norm = 1}}), backend, 5);
   EXPECT_EQ(message_of([&] { unset.train_step(batch.examples()); }),
             "the program of 'odd' clips gradients, but not to what; set the clip norm before the first step");
   EXPECT_EQ(message_of([&] { unset.set_clip_norm(0); }), "gradients cannot be clipped to 0; use a number above 0");
@@ -215,7 +217,7 @@ class NonFinite : public testing::TestWithParam<double> {
 
 TEST_P(NonFinite, LossLeavesWeightsAndMomentumAsTheyWereAndClearsTheGradients) {
   for (const Backend& backend : {backends::reference_backend(2), backends::cpu_backend(2)}) {
-    train::Session session(compile(odd_channels(), backend, {.batch = 8, .sgd = {.clip_norm = GetParam()}}), backend, 5);
+    train::Session session(compile(odd_channels(), backend, {.batch = 8, .update = {.clip_norm = GetParam()}}), backend, 5);
     if (GetParam() > 0) session.set_clip_norm(GetParam());
     const Batch good(8);
     Batch bad = good;

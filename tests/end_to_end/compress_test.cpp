@@ -115,8 +115,8 @@ constexpr std::int64_t kBatch = 6;
 // The gradient of every parameter, one behind the other, of the same weights and images whatever the seed.
 std::vector<double> gradients(int bits, std::uint64_t seed) {
   const Backend backend = backends::cpu_backend(2);
-  const SgdOptions plain{.momentum = 0, .weight_decay = 0, .nesterov = false};
-  train::Session session(compile(convolutions(kBatch), backend, {.sgd = plain, .compress_bits = bits}), backend, seed);
+  const ops::UpdateOptions plain{.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})};
+  train::Session session(compile(convolutions(kBatch), backend, {.update = plain, .compress_bits = bits}), backend, seed);
   session.set_learning_rate(1);
   const Program& program = session.plan().program;
   std::vector<double> before;

@@ -20,10 +20,11 @@ constexpr std::int64_t kSize = 16;
 train::Session session_of(const std::string& model, bool drops, const std::string& strategy = "none", DType dtype = DType::f32,
                           double nonzero = 1) {
   const Backend backend = backends::cpu_backend(2);
-  CompileOptions options{.batch = kBatch,
-                         .sgd = {.nesterov = false, .stochastic_rounding = dtype == DType::bf16},
-                         .sparse = {.nonzero = nonzero},
-                         .checkpoint = parse_checkpoint_strategy(strategy)};
+  CompileOptions options{
+      .batch = kBatch,
+      .update = {.settings = ops::sgd_settings({.nesterov = false}), .stochastic_rounding = dtype == DType::bf16},
+      .sparse = {.nonzero = nonzero},
+      .checkpoint = parse_checkpoint_strategy(strategy)};
   if (drops) options.passes.enabled = {"drop_gradients"};
   // Three microbatches, the last one short.
   train::Session session(
@@ -100,8 +101,8 @@ TEST(DroppedGradients, OfManyMicrobatchesAreNotSwallowedByBfloats) {
   constexpr std::int64_t kMany = 100, kSmall = 8;
   const Backend backend = backends::cpu_backend(1);
   const auto session_in = [&](DType dtype) {
-    CompileOptions options{.batch = kMany, .sgd = {.weight_decay = 0, .nesterov = false}};
-    options.sgd.stochastic_rounding = dtype == DType::bf16;
+    CompileOptions options{.batch = kMany, .update = {.settings = ops::sgd_settings({.weight_decay = 0, .nesterov = false})}};
+    options.update.stochastic_rounding = dtype == DType::bf16;
     options.passes.enabled = {"drop_gradients"};
     train::Session session(
         compile(frontend::build_zoo_model("small-cnn", {.batch = 1, .image_size = kSmall, .dtype = dtype}), backend, options),
@@ -138,7 +139,8 @@ TEST(DroppedGradients, OfManyMicrobatchesAreNotSwallowedByBfloats) {
 
 TEST(DroppedGradients, DynamicLossScalingIsRefused) {
   const Backend backend = backends::cpu_backend(1);
-  CompileOptions options{.sgd = {.nesterov = false, .finds_overflow = true}, .passes = {.enabled = {"drop_gradients"}}};
+  CompileOptions options{.update = {.settings = ops::sgd_settings({.nesterov = false}), .finds_overflow = true},
+                         .passes = {.enabled = {"drop_gradients"}}};
   try {
     compile(frontend::build_zoo_model("small-cnn", {.batch = 3, .dtype = DType::f16}), backend, options);
     ADD_FAILURE() << "it was taken";

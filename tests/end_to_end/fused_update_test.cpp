@@ -47,7 +47,7 @@ Graph tied() {
 struct Setting {
   std::string model;
   std::string strategy = "none";
-  SgdOptions sgd = {};
+  ops::UpdateOptions update = {};
   bool cpu = true;
 };
 
@@ -56,7 +56,7 @@ Backend backend_of(const Setting& setting) { return setting.cpu ? backends::cpu_
 train::Session session_of(const Setting& setting, bool fused, Bytes red_zone = Bytes(0)) {
   const Backend backend = backend_of(setting);
   CompileOptions options{
-      .batch = kBatch, .sgd = setting.sgd, .checkpoint = parse_checkpoint_strategy(setting.strategy), .red_zone = red_zone};
+      .batch = kBatch, .update = setting.update, .checkpoint = parse_checkpoint_strategy(setting.strategy), .red_zone = red_zone};
   if (fused) options.passes.enabled = {"fuse_update"};
   const Graph graph =
       setting.model == "tied" ? tied() : frontend::build_zoo_model(setting.model, {.batch = kBatch, .image_size = kSize});
@@ -134,23 +134,26 @@ TEST_P(FusedUpdate, ALossThatIsNotFiniteLeavesWeightsAndMomentaAsTheyWere) {
 
 std::string name_of_setting(const testing::TestParamInfo<Setting>& test) {
   std::string name = (test.param.cpu ? "cpu_" : "reference_") + test.param.model + "_" + test.param.strategy;
-  if (!test.param.sgd.nesterov) name += test.param.sgd.momentum > 0 ? "_momentum" : "_plain";
+  const Attributes& settings = test.param.update.settings;
+  if (settings.has("nesterov") && settings.integer("nesterov") == 0)
+    name += settings.real("momentum") > 0 ? "_momentum" : "_plain";
   std::replace(name.begin(), name.end(), '-', '_');
   std::replace(name.begin(), name.end(), '*', 's');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, FusedUpdate,
-                         testing::Values(Setting{.model = "small-cnn"}, Setting{.model = "wrn-10-1"},
-                                         Setting{.model = "wrn-10-1", .strategy = "sqrt"},
-                                         Setting{.model = "wrn-10-1", .strategy = "residual-2*"}, Setting{.model = "tied"},
-                                         Setting{.model = "tied", .strategy = "sqrt"},
-                                         Setting{.model = "tied", .sgd = {.momentum = 0, .weight_decay = 0, .nesterov = false}},
-                                         Setting{.model = "small-cnn", .strategy = "every-2", .sgd = {.nesterov = false}},
-                                         Setting{.model = "small-cnn", .cpu = false},
-                                         Setting{.model = "tied", .strategy = "sqrt", .cpu = false},
-                                         Setting{.model = "wrn-10-1", .strategy = "residual-2*", .cpu = false}),
-                         name_of_setting);
+INSTANTIATE_TEST_SUITE_P(
+    Settings, FusedUpdate,
+    testing::Values(
+        Setting{.model = "small-cnn"}, Setting{.model = "wrn-10-1"}, Setting{.model = "wrn-10-1", .strategy = "sqrt"},
+        Setting{.model = "wrn-10-1", .strategy = "residual-2*"}, Setting{.model = "tied"},
+        Setting{.model = "tied", .strategy = "sqrt"},
+        Setting{.model = "tied",
+                .update = {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})}},
+        Setting{.model = "small-cnn", .strategy = "every-2", .update = {.settings = ops::sgd_settings({.nesterov = false})}},
+        Setting{.model = "small-cnn", .cpu = false}, Setting{.model = "tied", .strategy = "sqrt", .cpu = false},
+        Setting{.model = "wrn-10-1", .strategy = "residual-2*", .cpu = false}),
+    name_of_setting);
 
 TEST(FusedUpdateSnapshots, ARunGoesOnWithItsSavedPlanOrAnother) {
   const support::TemporaryFolder folder;

@@ -30,7 +30,7 @@ train::Session session_of(const Backend& backend, const CompileOptions& options,
       compile(frontend::build_zoo_model(model, {.batch = kBatch, .image_size = kSize, .dtype = dtype}), backend, full), backend,
       5);
   session.set_learning_rate(0.05);
-  if (options.sgd.clip_norm > 0) session.set_clip_norm(options.sgd.clip_norm);
+  if (options.update.clip_norm > 0) session.set_clip_norm(options.update.clip_norm);
   return session;
 }
 
@@ -56,7 +56,7 @@ Bytes optimizer_bytes(const Plan& plan) {
   return sum;
 }
 
-const CompileOptions kEight{.sgd = {.momentum_bits = 8}};
+const CompileOptions kEight{.update = {.settings = ops::sgd_settings({.momentum_bits = 8})}};
 
 TEST(MomentumBits, TrainsLikeThePlainOneInAQuarterOfItsBytes) {
   for (const Backend& backend : {backends::cpu_backend(2), backends::reference_backend(2)}) {
@@ -81,9 +81,9 @@ TEST(MomentumBits, GoesWithWeightsOf16BitsHoweverTheyAreRounded) {
   for (const DType dtype : {DType::bf16, DType::f16}) {
     for (const bool stochastic : {true, false}) {
       SCOPED_TRACE(std::string(name_of(dtype)) + (stochastic ? " by chance" : " to nearest"));
-      CompileOptions plain_options{.sgd = {.stochastic_rounding = stochastic}};
+      CompileOptions plain_options{.update = {.stochastic_rounding = stochastic}};
       CompileOptions options = plain_options;
-      options.sgd.momentum_bits = 8;
+      options.update.settings.set("momentum_bits", std::int64_t{8});
       train::Session plain = session_of(backend, plain_options, "wrn-10-1", dtype);
       train::Session quantised = session_of(backend, options, "wrn-10-1", dtype);
       train::Session again = session_of(backend, options, "wrn-10-1", dtype);
@@ -106,7 +106,8 @@ TEST(MomentumBits, SmallUpdatesOf16BitsSurviveWhenRoundedByChance) {
   const Backend backend = backends::cpu_backend(2);
   const auto moved = [&](bool stochastic) {
     const CompileOptions options{
-        .sgd = {.momentum = 0.5, .weight_decay = 1, .nesterov = false, .momentum_bits = 8, .stochastic_rounding = stochastic}};
+        .update = {.settings = ops::sgd_settings({.momentum = 0.5, .weight_decay = 1, .nesterov = false, .momentum_bits = 8}),
+                   .stochastic_rounding = stochastic}};
     train::Session session = session_of(backend, options, "wrn-10-1", DType::bf16);
     session.set_learning_rate(5e-5);  // of weights of 1 that decay: 1e-4 a step once the momentum has built up
     const std::string name = "group3.block1.conv2.weight";
@@ -129,7 +130,7 @@ TEST(MomentumBits, OfSparseWeightsIsClearedWhenThePatternMoves) {
     SCOPED_TRACE(name_of(dtype));
     CompileOptions plain_options{.sparse = {.nonzero = 0.4, .rewire_fraction = 0.05, .threshold = 0.02}};
     CompileOptions options = plain_options;
-    options.sgd.momentum_bits = 8;
+    options.update.settings.set("momentum_bits", std::int64_t{8});
     train::Session plain = session_of(backend, plain_options, "wrn-10-1", dtype);
     train::Session session = session_of(backend, options, "wrn-10-1", dtype);
     EXPECT_LT(optimizer_bytes(session.plan()), optimizer_bytes(plain.plan()));
@@ -162,7 +163,7 @@ TEST(MomentumBits, AnyNumberOfThreadsAndTheUpdateInBackwardGiveTheSameBits) {
 TEST(MomentumBits, AStepThatIsNotFiniteLeavesCodesAndScalesAsTheyWere) {
   for (const double clip_norm : {0.0, 0.5}) {
     CompileOptions options = kEight;
-    options.sgd.clip_norm = clip_norm;
+    options.update.clip_norm = clip_norm;
     train::Session session = session_of(backends::cpu_backend(2), options);
     for (int i = 0; i < 2; ++i) step(session);
     const std::vector<std::byte> before = kept_bytes(session);
@@ -201,9 +202,9 @@ TEST(MomentumBits, FrozenParametersHaveNone) {
 
 TEST(MomentumBits, WhatIsNotPossibleIsRefused) {
   const Backend backend = backends::cpu_backend(1);
-  const auto refusal = [&](const SgdOptions& sgd) {
+  const auto refusal = [&](const ops::UpdateOptions& update) {
     try {
-      compile(frontend::build_zoo_model("small-cnn", {.batch = kBatch}), backend, {.sgd = sgd});
+      compile(frontend::build_zoo_model("small-cnn", {.batch = kBatch}), backend, {.update = update});
       return std::string("it was taken");
     } catch (const UserError& error) {
       return std::string(error.what());

@@ -66,17 +66,17 @@ struct TrainedHow {
   std::vector<std::string> without = {};  // passes turned off
   std::vector<std::string> with = {};     // passes that run only on request
   int compress_bits = 0;
-  SgdOptions sgd = {};
+  ops::UpdateOptions update = {};
   Bytes red_zone = {};
   bool measured = false;
 };
 
 inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how, const Backend& backend) {
-  SgdOptions sgd = how.sgd;
-  sgd.stochastic_rounding = model.dtype == DType::bf16;
+  ops::UpdateOptions update = how.update;
+  update.stochastic_rounding = model.dtype == DType::bf16;
   train::Session session(compile(build(model), backend,
                                  {.batch = model.batch,
-                                  .sgd = sgd,
+                                  .update = update,
                                   .sparse = model.sparse,
                                   .checkpoint = parse_checkpoint_strategy(how.checkpoint),
                                   .compress_bits = how.compress_bits,
@@ -84,7 +84,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how, con
                                   .red_zone = how.red_zone}),
                          backend, 5);
   session.set_learning_rate(0.05);
-  if (sgd.clip_norm > 0) session.set_clip_norm(sgd.clip_norm);
+  if (update.clip_norm > 0) session.set_clip_norm(update.clip_norm);
   const Plan& plan = session.plan();
   const Program& program = plan.program;
   const auto bytes =

@@ -19,9 +19,9 @@ constexpr std::string_view kStates =
     "state images : u8[2x3x8x8] input\n"
     "state x : f32[2x4] input\n"
     "state w : f32[4x4] parameter trainable\n"
-    "state w.grad : f32[4x4] gradient\n"
+    "state w.grad : f32[4x4] gradient of w\n"
     "state b : f32[4] parameter trainable\n"
-    "state b.grad : f32[4] gradient\n"
+    "state b.grad : f32[4] gradient of b\n"
     "section micro\n";
 
 inline Program program_of(std::string_view nodes) {

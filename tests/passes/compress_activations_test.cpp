@@ -13,7 +13,7 @@ const std::string kHeader =
     "state scalars : u8[64] scalar\n"
     "state x : f32[64x32] input\n"
     "state w : f32[32x32] parameter trainable\n"
-    "state w.grad : f32[32x32] gradient\n"
+    "state w.grad : f32[32x32] gradient of w\n"
     "section micro\n";
 
 std::string compressed(const std::string& nodes, int bits = 4) {

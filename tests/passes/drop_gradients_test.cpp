@@ -17,7 +17,7 @@ std::string program_with(const std::string& states, const std::string& micro, co
          states + "section micro\n" + micro + "section update\n" + update;
 }
 
-const std::string kStates = "state w.grad : f32[4x4] gradient\nstate w.momentum : f32[4x4] optimizer\n";
+const std::string kStates = "state w.grad : f32[4x4] gradient\nstate w.momentum : f32[4x4] optimizer momentum of w\n";
 const std::string kForward = "  %y = linear(x@0, w@0) : f32[2x4] activation ; forward fc\n";
 const std::string kGradient = "  %g = linear_grad_weight(%y, x@0) : f32[4x4] gradient ; backward fc\n";
 const std::string kSecond = "  %h = linear_grad_weight(%y, x@0) : f32[4x4] gradient ; backward fc\n";
@@ -51,7 +51,7 @@ TEST(DropGradients, GradientsAreAddedToTheDecayedMomentumAndTheUpdateOnlySteps) 
                                  kForward + kGradient + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n" + kSecond +
                                      "  w.grad@2 = add(%h, w.grad@1) : state ; backward fc\n",
                                  sgd(kHeavyBall))),
-            program_with("state w.momentum : f32[4x4] optimizer\n",
+            program_with("state w.momentum : f32[4x4] optimizer momentum of w\n",
                          kForward +
                              "  w.momentum@1 = momentum_decay(w.momentum@0, w@0, scalars@0) {momentum=0.9, weight_decay=0.1} : "
                              "state ; backward fc\n" +
@@ -72,7 +72,7 @@ TEST(DropGradients, AdditionsAreRoundedByChanceWhereTheUpdateIs) {
                                                 kSecond + "  w.grad@2 = add(%h, w.grad@1) : state ; backward fc\n",
                                             sgd(rounding)))),
             in_bfloats(program_with(
-                "state w.momentum : f32[4x4] optimizer\n",
+                "state w.momentum : f32[4x4] optimizer momentum of w\n",
                 kForward +
                     "  w.momentum@1 = momentum_decay(w.momentum@0, w@0, scalars@0) {key=7, momentum=0.9, stochastic=1, "
                     "weight_decay=0.1} : state ; backward fc\n" +
@@ -96,12 +96,12 @@ TEST(DropGradients, WhatDoesNotGoTogetherIsRefusedByName) {
                                  "  w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0, %n) " +
                                      kHeavyBall + " : state, state, state ; update w\n")),
             begin + "clipping needs the norm of all gradients by themselves; leave out one of the two");
-  EXPECT_EQ(refusal(program_with("state w.grad : f32[4x4] gradient\n", micro,
+  EXPECT_EQ(refusal(program_with("state w.grad : f32[4x4] gradient of w\n", micro,
                                  "  w@1, w.grad@1 = sgd(w@0, w.grad@0, scalars@0) {momentum=0.0, nesterov=0, weight_decay=0.1} "
                                  ": state, state ; update w\n")),
             begin + "without a momentum there is nothing to add them to; set one");
   EXPECT_EQ(
-      refusal(program_with("state w.grad : f32[4x4] gradient\nstate c : u8[16] optimizer\nstate s : f32[1] optimizer\n", micro,
+      refusal(program_with("state w.grad : f32[4x4] gradient\nstate c : u8[16] optimizer\nstate s : f32[1] optimizer momentum of w\n", micro,
                            "  w@1, w.grad@1, c@1, s@1 = sgd_quantised(w@0, w.grad@0, scalars@0, c@0, s@0) " + kHeavyBall +
                                " : state, state, state, state ; update w\n")),
       begin + "a momentum in 8 bits would be rounded at every addition; leave out one of the two");

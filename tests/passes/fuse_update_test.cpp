@@ -22,7 +22,7 @@ std::string program_with(const std::string& header, const std::string& states, c
          "section update\n" + update;
 }
 
-const std::string kAccumulator = "state w.grad : f32[4x4] gradient\n";
+const std::string kAccumulator = "state w.grad : f32[4x4] gradient of w\n";
 const std::string kInit = "  w@1 = fill(w@0) {value=1.0} : state ; init w\n";
 const std::string kInitAccumulator = "  w.grad@1 = fill(w.grad@0) {value=0.0} : state ; init w.grad\n";
 const std::string kInitMomentum = "  w.momentum@1 = fill(w.momentum@0) {value=0.0} : state ; init w.momentum\n";

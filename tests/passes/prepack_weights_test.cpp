@@ -35,7 +35,7 @@ std::string program_with(const std::string& states, const std::string& micro, co
          "state scalars : u8[64] scalar\n"
          "state dy : f32[2x4x8x8]/channels_last input\n"
          "state w : f32[4x4x3x3] parameter trainable\n"
-         "state w.grad : f32[4x4x3x3] gradient\n" +
+         "state w.grad : f32[4x4x3x3] gradient of w\n" +
          states + "section micro\n" + micro + rest;
 }
 

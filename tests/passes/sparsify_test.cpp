@@ -7,11 +7,20 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "ops/ops.h"
 #include "ops/sparse.h"
+#include "passes/add_update.h"
+#include "passes/sparse_sections.h"
 
 namespace snug {
 namespace {
+
+Program lowered(const Graph& graph) {
+  Program program = add_sparse_sections(add_update(lower(graph, {}), {}), graph.sparse);
+  verify(program, "in a test");
+  return program;
+}
 
 const State* find(const Graph& graph, std::string_view name) {
   for (const State& state : graph.states) {
@@ -57,7 +66,7 @@ TEST(Sparsify, TakesTheBytesOfTheNonzerosAndTheirIndex) {
 }
 
 TEST(Sparsify, GivesTheStoreOneGradientAndOneMomentum) {
-  const Program program = lower(wrn(0.3), {});
+  const Program program = lowered(wrn(0.3));
   for (const char* name : {"sparse.weight", "sparse.weight.grad", "sparse.weight.momentum"})
     EXPECT_EQ(program.state(program.find_state(name)).type.elements(), 435'456) << name;
   EXPECT_FALSE(program.find_state("sparse.columns.grad").valid());
@@ -71,13 +80,13 @@ TEST(Sparsify, GivesTheStoreOneGradientAndOneMomentum) {
 }
 
 TEST(Sparsify, AFixedPatternHasNoRewiring) {
-  const Program program = lower(wrn(0.3, SparseStore::Method::fixed), {});
+  const Program program = lowered(wrn(0.3, SparseStore::Method::fixed));
   EXPECT_EQ(program.find_section(SectionKind::rewire), nullptr);
   EXPECT_FALSE(program.find_state("sparse.threshold").valid());
 }
 
 TEST(Sparsify, TheProgramPrintsAndParsesBack) {
-  const std::string text = print(lower(wrn(0.1), {}));
+  const std::string text = print(lowered(wrn(0.1)));
   EXPECT_EQ(print(parse_program(text, ops::find)), text);
 }
 
@@ -94,12 +103,12 @@ TEST(Sparsify, LeavesAloneWhatIsNotItsToMove) {
   ASSERT_EQ(sparse.sparse.tensors.size(), 1U);
   EXPECT_EQ(sparse.sparse.tensors[0].name, "plain.weight");
   EXPECT_NE(find(sparse, "plain.bias"), nullptr);
-  lower(sparse, {});  // verifies
+  lowered(sparse);  // verifies
 }
 
 TEST(Sparsify, AShareOfOneIsTheDenseModel) {
   const Graph dense = frontend::build_zoo_model("small-cnn", {.batch = 2});
-  EXPECT_EQ(print(lower(sparsify(dense, {}), {})), print(lower(dense, {})));
+  EXPECT_EQ(print(lowered(sparsify(dense, {}))), print(lowered(dense)));
 }
 
 TEST(Sparsify, RefusesImpossibleSharesAndModelsWithoutConvolutions) {

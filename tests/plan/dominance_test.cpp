@@ -29,7 +29,7 @@ class Dominance : public ::testing::TestWithParam<Case> {
     request_ = {.model = model(DType::f32),
                 .options = {.batch = GetParam().batch, .costs = make_cost_table({}, backend_.product_speeds)},
                 .allowed = Allowance().add(Exactness::precision),
-                .narrower = FitRequest::Narrower{.model = model(DType::bf16), .sgd = {.stochastic_rounding = true}}};
+                .narrower = FitRequest::Narrower{.model = model(DType::bf16), .update = {.stochastic_rounding = true}}};
     if (GetParam().compresses) request_.allowed.add(Exactness::compressed);
   }
 

@@ -114,7 +114,7 @@ std::string user_error(const FitRequest& request, const Backend& backend) {
 
 TEST_F(FitTest, WithStatisticsInGroupsMicrobatchesAreMultiplesOfTheGroup) {
   FitRequest request = grouped_request(40, 6);  // not split, the last group has 4
-  request.options.sgd.clip_norm = 1;            // no update in backward, which would take less without a split
+  request.options.update.clip_norm = 1;         // no update in backward, which would take less without a split
   request.checkpoint = CheckpointStrategy{};
   const Fit whole = fit(request, backend_);
   EXPECT_EQ(whole.plan.program.microbatch, 40);

@@ -150,7 +150,7 @@ TEST_F(FrontierFlags, TheUpdateMovesIntoBackwardOnlyWhereAStepIsOneMicrobatchAnd
     EXPECT_EQ(compile_point(asked, point, backend_).planned_peak_bytes, point.planned_peak_bytes);
   }
   EXPECT_TRUE(fuses);
-  asked.options.sgd.clip_norm = 1;
+  asked.options.update.clip_norm = 1;
   for (const FrontierPoint& point : find_frontier(asked, backend_).points) EXPECT_FALSE(point.fuses_update);
 }
 
@@ -174,7 +174,8 @@ TEST_F(FrontierFlags, BatchNormIsSplitOnlyWhereMicrobatchIsAllowedAndNotBelowThe
 
 TEST_F(FrontierFlags, WithoutBatchNormSplittingOnlyReassociates) {
   FitRequest plain = request_for({"vgg-16", 32});
-  plain.options.sgd.clip_norm = 1;  // without it the whole batch with its update in backward takes least: no gradients are kept
+  plain.options.update.clip_norm =
+      1;  // without it the whole batch with its update in backward takes least: no gradients are kept
   plain.allowed = Allowance::exact_only();
   for (const FrontierPoint& point : find_frontier(plain, backend_).points) EXPECT_EQ(point.microbatch, 12);
   plain.allowed.add(Exactness::reassociated);

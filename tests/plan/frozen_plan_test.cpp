@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "frontend/graph_builder.h"
+#include "passes/add_update.h"
 #include "passes/choose_recipes.h"
 #include "plan/compile.h"
 #include "support/accepting_backend.h"
@@ -12,7 +13,7 @@ namespace {
 
 std::int64_t peak_with(const Graph& graph, const std::vector<int>& recipes, const Backend& backend) {
   std::vector<PassTiming> timings;
-  return place(run_passes(lower(graph, {.recipes = recipes}), pipeline(), {.backend = backend}, {}, timings))
+  return place(run_passes(add_update(lower(graph, {.recipes = recipes}), {}), pipeline(), {.backend = backend}, {}, timings))
       .planned_peak_bytes.count();
 }
 

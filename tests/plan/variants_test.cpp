@@ -21,7 +21,7 @@ FitRequest request_with(Allowance allowed, const std::string& name = "small-cnn"
   return {.model = model(DType::f32),
           .options = {.batch = 40},
           .allowed = allowed,
-          .narrower = FitRequest::Narrower{.model = model(DType::bf16), .sgd = {.stochastic_rounding = true}}};
+          .narrower = FitRequest::Narrower{.model = model(DType::bf16), .update = {.stochastic_rounding = true}}};
 }
 
 Allowance with_precision() { return Allowance().add(Exactness::precision); }
@@ -109,7 +109,7 @@ TEST_F(NarrowerTest, AnExplanationSaysWhatItSaves) {
 // A loss scale that follows the gradients cannot wait for them one by one, so a search does not try to.
 TEST_F(NarrowerTest, ASearchDoesNotFuseTheUpdateWhereOverflowsAreFound) {
   FitRequest request = request_with({});
-  request.options.sgd.finds_overflow = true;
+  request.options.update.finds_overflow = true;
   for (const FrontierPoint& point : find_frontier(request, backend_).points) EXPECT_FALSE(point.fuses_update);
 }
 

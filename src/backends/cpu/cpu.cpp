@@ -62,6 +62,7 @@ Backend cpu_backend(int threads) {
                               &cpu::simd_relu_grad,
                               &cpu::simd_clipped_sgd,
                               &cpu::simd_sgd_quantised,
+                              &cpu::simd_adamw,
                               &cpu::simd_momentum_add,
                               &cpu::simd_momentum_decay,
                               &cpu::simd_momentum_step,

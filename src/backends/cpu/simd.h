@@ -14,6 +14,7 @@ extern const KernelDef simd_relu_grad;
 extern const KernelDef simd_sgd;
 extern const KernelDef simd_clipped_sgd;
 extern const KernelDef simd_sgd_quantised;
+extern const KernelDef simd_adamw;
 extern const KernelDef simd_momentum_add;
 extern const KernelDef simd_momentum_decay;
 extern const KernelDef simd_momentum_step;

@@ -41,6 +41,25 @@ void sgd(const UpdateRule& rule, const SgdArrays<T>& a, std::int64_t first, std:
                     });
 }
 
+template <typename T>
+void adamw(const AdamwRule& rule, const AdamwArrays<T>& a, std::int64_t first, std::int64_t count) {
+  for_each_vector(count, [&](auto d, std::int64_t k) {
+    const std::int64_t i = first + k;
+    const auto set = [&](float value) { return hn::Set(d, value); };
+    const auto gradient = hn::Mul(load(d, a.gradient + i), set(rule.gradient_scale));
+    const auto moment =
+        hn::Add(hn::Mul(set(rule.first_decay), load(d, a.first + i)), hn::Mul(set(1 - rule.first_decay), gradient));
+    const auto square = hn::Mul(hn::Mul(set(1 - rule.second_decay), gradient), gradient);
+    const auto second = hn::Add(hn::Mul(set(rule.second_decay), load(d, a.second + i)), square);
+    const auto length = hn::Add(hn::Div(hn::Sqrt(second), set(rule.second_bias)), set(rule.epsilon));
+    const auto weight = hn::Mul(load(d, a.weight + i), set(rule.keeps));
+    store(hn::Sub(weight, hn::Mul(set(rule.rate), hn::Div(moment, length))), d, a.new_weight + i);
+    store(moment, d, a.new_first + i);
+    store(second, d, a.new_second + i);
+    store(hn::Zero(d), d, a.new_gradient + i);
+  });
+}
+
 // The momentum of a vector of codes, under a scale of 1.
 template <typename D>
 HWY_INLINE hn::Vec<D> values_of(D d, const std::uint8_t* codes) {
@@ -112,7 +131,7 @@ void combine(const Combination<T>& arrays, float a, float b, const Rounding& rou
 }
 
 template <typename T>
-constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>, .sgd_quantised = sgd_quantised<T>, .combine = combine<T>};
+constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>, .adamw = adamw<T>, .sgd_quantised = sgd_quantised<T>, .combine = combine<T>};
 
 SNUG_DEFINE_TABLES(UpdateLoops)
 

@@ -1,5 +1,6 @@
-// What SGD does to stored numbers, vectorised by Highway: with its momentum as it is, in 8 bits (ops/quantised_momentum.h says
-// what is computed), or gathering gradients by itself (ops/momentum.cpp). T is float, Bfloat16 or Half. One thread each.
+// What update rules do to stored numbers, vectorised by Highway. AdamW; SGD with its momentum as it is, in 8 bits
+// (ops/quantised_momentum.h says what is computed), or gathering gradients by itself (ops/momentum.cpp). T is float, Bfloat16 or
+// Half. One thread each.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,22 @@ struct QuantisedSgdBlock {
   float* new_scale;
 };
 
+struct AdamwRule {
+  float first_decay, second_decay;  // beta1, beta2
+  float epsilon;
+  float keeps;           // of the weight: 1 - learning rate * weight decay
+  float rate;            // learning rate / (1 - beta1^t)
+  float second_bias;     // sqrt(1 - beta2^t)
+  float gradient_scale;  // 1 / loss scale, and what clips
+};
+
+// Where everything is read and written: the same places or others.
+template <typename T>
+struct AdamwArrays {
+  const T *weight, *gradient, *first, *second;
+  T *new_weight, *new_gradient, *new_first, *new_second;
+};
+
 template <typename T>
 struct Combination {
   const T *one, *other;
@@ -51,6 +68,8 @@ template <typename T>
 struct UpdateLoops {
   // One step of SGD for elements [first, first + count); clears the gradient. `first` is a multiple of 4.
   void (*sgd)(const UpdateRule& rule, const SgdArrays<T>& arrays, std::int64_t first, std::int64_t count);
+  // One step of AdamW (ops/adamw.cpp), one rounding per operation, to nearest; clears the gradient.
+  void (*adamw)(const AdamwRule& rule, const AdamwArrays<T>& arrays, std::int64_t first, std::int64_t count);
   // One block, of at most ops::kMomentumBlock elements, from element `first` of the weight on.
   void (*sgd_quantised)(const UpdateRule& rule, const QuantisedSgdBlock<T>& block, std::int64_t first, std::int64_t count);
   // out = a one + b other for elements [first, first + count); `first` is a multiple of 4.

@@ -59,6 +59,8 @@ extern const KernelDef softmax_cross_entropy_grad;
 extern const KernelDef image_input;
 extern const KernelDef sgd;
 extern const KernelDef sgd_quantised;
+extern const KernelDef adamw;
+extern const KernelDef count_update;
 extern const KernelDef momentum_add;
 extern const KernelDef momentum_decay;
 extern const KernelDef momentum_step;

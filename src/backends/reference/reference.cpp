@@ -50,6 +50,8 @@ Backend reference_backend(int threads) {
                       &reference::image_input,
                       &reference::sgd,
                       &reference::sgd_quantised,
+                      &reference::adamw,
+                      &reference::count_update,
                       &reference::momentum_add,
                       &reference::momentum_decay,
                       &reference::momentum_step,

@@ -120,6 +120,12 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
     const Tensor sum({.dtype = DType::f64, .shape = {1}}, {7}), norm({.dtype = DType::f64, .shape = {2}}, {3, 0.25});
     cases.push_back({&ops::sgd, {a, b, rate, norm}, {{"momentum", 0.0}, {"weight_decay", 0.1}, {"nesterov", kOne * 0}}});
     cases.push_back({&ops::sgd, {a, b, rate, make(shape), norm}, {{"momentum", 0.9}, {"weight_decay", 0.1}, {"nesterov", kOne}}});
+    const Tensor updates({.dtype = DType::f64, .shape = {1}}, {3});
+    const Attributes adamw{{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.1}};
+    cases.push_back({&ops::adamw, {a, b, rate, make(shape), make.positive(shape), updates}, adamw});
+    cases.push_back({&ops::adamw, {a, b, rate, make(shape), make.positive(shape), updates, norm}, adamw});
+    cases.push_back({&ops::count_update, {updates, rate}});
+    cases.push_back({&ops::count_update, {updates, rate, norm}});
     cases.push_back({&ops::sum_of_squares, {a}});
     cases.push_back({&ops::sum_of_squares, {a, sum}});
     cases.push_back({&ops::clip_factor, {sum, Tensor::scalars({.loss_scale = 4, .clip_norm = 0.5F})}});

@@ -1,0 +1,30 @@
+// What a step's numbers make of AdamW's rule: the same in every kernel.
+#pragma once
+
+#include <cmath>
+
+#include "ir/attributes.h"
+#include "ir/scalars.h"
+
+namespace snug::ops {
+
+struct AdamwStep {
+  double first_decay, second_decay;  // beta1, beta2
+  double epsilon;
+  double keeps;           // of the weight: 1 - learning rate * weight decay
+  double rate;            // learning rate / (1 - beta1^t)
+  double second_bias;     // sqrt(1 - beta2^t)
+  double gradient_scale;  // 1 / loss scale, and what clips
+
+  // `updates`: made so far, this one counted. `factor`: what clips the gradients.
+  AdamwStep(const Attributes& attributes, const Scalars& scalars, double updates, double factor)
+      : first_decay(attributes.real("beta1")),
+        second_decay(attributes.real("beta2")),
+        epsilon(attributes.real("epsilon")),
+        keeps(1 - scalars.learning_rate * attributes.real("weight_decay")),
+        rate(scalars.learning_rate / (1 - std::pow(first_decay, updates))),
+        second_bias(std::sqrt(1 - std::pow(second_decay, updates))),
+        gradient_scale(factor / scalars.loss_scale) {}
+};
+
+}  // namespace snug::ops

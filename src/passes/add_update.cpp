@@ -1,0 +1,157 @@
+#include "passes/add_update.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ir/builder.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+#include "passes/remove_states.h"
+
+namespace snug {
+
+namespace {
+
+class UpdateAdder {
+ public:
+  UpdateAdder(Program& program, const ops::UpdateOptions& options)
+      : program_(program),
+        options_(options),
+        rule_(ops::find_update_rule(options.rule)),
+        first_new_(program.states.size()),
+        builder_(program.states, update_) {
+    if (!(options.clip_norm >= 0))
+      throw_user_error("gradients cannot be clipped to {}; use a number above 0, or 0 for no clipping", options.clip_norm);
+    for (std::size_t i = 0; i < program.states.size(); ++i) {
+      const State& state = program.states[i];
+      if (state.role == Role::gradient) trained_.push_back({.parameter = state.owner, .gradient = StateId(i)});
+    }
+    std::sort(trained_.begin(), trained_.end(), [](const Trained& a, const Trained& b) { return a.parameter < b.parameter; });
+  }
+
+  void run() {
+    const Attributes settings = with_defaults(options_.settings);
+    rule_.check(settings);
+    if (options_.looks_at_all_gradients() && !trained_.empty()) measure_gradients();
+    for (const Trained& trained : trained_) add_update_of(trained, settings);
+    clear_new_states();
+    const auto micro = std::find_if(program_.sections.begin(), program_.sections.end(),
+                                    [](const Section& section) { return section.kind == SectionKind::micro; });
+    SNUG_CHECK(micro != program_.sections.end(), "'{}' has nothing that makes gradients", program_.name);
+    program_.sections.insert(micro + 1, std::move(update_));
+  }
+
+ private:
+  struct Trained {
+    StateId parameter, gradient;
+  };
+
+  Attributes with_defaults(const Attributes& given) const {
+    Attributes settings = rule_.defaults();
+    for (const auto& [name, value] : given.entries()) {
+      if (!settings.has(name)) throw_user_error("the update rule '{}' has no setting '{}'", rule_.name, name);
+      settings.set(name, value);
+    }
+    return settings;
+  }
+
+  Attributes settings_of(const State& parameter, Attributes settings) const {
+    for (const ops::ParameterGroup& group : options_.groups) {
+      if (!ops::matches(group, parameter.name)) continue;
+      for (const auto& [name, value] : group.settings.entries()) settings.set(name, value);
+      rule_.check(settings);
+      break;
+    }
+    return settings;
+  }
+
+  StateId add_state(State state) {
+    program_.states.push_back(std::move(state));
+    return StateId(program_.states.size() - 1);
+  }
+
+  // The length of all gradients together and the factor that cuts it down, in the state that the host reads.
+  void measure_gradients() {
+    ValueId sum = ValueId::none();
+    for (const Trained& trained : trained_) {
+      const std::string name = program_.state(trained.parameter).name;
+      std::vector<ValueId> inputs{builder_.read(trained.gradient)};
+      if (sum.valid()) inputs.push_back(sum);
+      sum = builder_
+                .emit(ops::sum_of_squares, std::move(inputs), {},
+                      {.name = name + ".squares", .layer = name, .role = Role::scalar, .phase = Phase::update})
+                .front();
+    }
+    program_.gradient_norm = add_state({.name = "gradient_norm", .type = ops::gradient_norm_type(), .role = Role::scalar});
+    Attributes attributes;
+    if (options_.finds_overflow) attributes.set("finds_overflow", std::int64_t{1});
+    norm_ =
+        builder_
+            .emit(ops::clip_factor, {sum, builder_.read(program_.scalars)}, attributes,
+                  {.layer = "gradient_norm", .role = Role::scalar, .phase = Phase::update, .writes = {program_.gradient_norm}})
+            .front();
+  }
+
+  void count_update() {
+    if (program_.updates.valid()) return;
+    program_.updates = add_state({.name = "updates", .type = ops::updates_type(), .role = Role::optimizer});
+    std::vector<ValueId> inputs{builder_.read(program_.updates), builder_.read(program_.scalars)};
+    if (norm_.valid()) inputs.push_back(norm_);
+    builder_.emit(ops::count_update, std::move(inputs), {},
+                  {.layer = "updates", .role = Role::optimizer, .phase = Phase::update, .writes = {program_.updates}});
+  }
+
+  void add_update_of(const Trained& trained, const Attributes& settings) {
+    const State parameter = program_.state(trained.parameter);
+    ops::ParameterUpdate update = rule_.update_of(parameter.type, settings_of(parameter, settings));
+    if (update.op->update->reads_updates) count_update();
+    std::vector<ValueId> inputs{builder_.read(trained.parameter), builder_.read(trained.gradient),
+                                builder_.read(program_.scalars)};
+    std::vector<StateId> writes{trained.parameter, trained.gradient};
+    for (ops::ParameterUpdate::Kept& kept : update.states) {
+      writes.push_back(add_state({.name = fmt::format("{}.{}", parameter.name, kept.suffix),
+                                  .type = std::move(kept.type),
+                                  .role = Role::optimizer,
+                                  .owner = trained.parameter,
+                                  .purpose = std::move(kept.purpose)}));
+      inputs.push_back(builder_.read(writes.back()));
+    }
+    if (update.op->update->reads_updates) inputs.push_back(builder_.read(program_.updates));
+    if (norm_.valid()) inputs.push_back(norm_);
+    if (options_.stochastic_rounding && bits_per_element(parameter.type.dtype) == 16) {
+      update.attributes.set("stochastic", std::int64_t{1});
+      update.attributes.set("key", static_cast<std::int64_t>(trained.parameter.index()));
+    }
+    builder_.emit(*update.op, std::move(inputs), std::move(update.attributes),
+                  {.layer = parameter.name, .role = Role::parameter, .phase = Phase::update, .writes = std::move(writes)});
+  }
+
+  void clear_new_states() {
+    Section* init = find_section(program_, SectionKind::init);
+    if (init == nullptr) return;
+    SectionBuilder builder(program_.states, *init);
+    for (std::size_t i = first_new_; i < program_.states.size(); ++i) {
+      const State& state = program_.states[i];
+      builder.emit(ops::fill, {builder.read(StateId(i))}, {{"value", 0.0}},
+                   {.layer = state.name, .role = state.role, .phase = Phase::init, .writes = {StateId(i)}});
+    }
+  }
+
+  Program& program_;
+  const ops::UpdateOptions& options_;
+  const ops::UpdateRule& rule_;
+  std::size_t first_new_;         // of the states that are added here
+  std::vector<Trained> trained_;  // in the order of the parameters
+  Section update_{.kind = SectionKind::update, .values = {}, .nodes = {}};
+  SectionBuilder builder_;
+  ValueId norm_ = ValueId::none();
+};
+
+}  // namespace
+
+Program add_update(Program program, const ops::UpdateOptions& options) {
+  UpdateAdder(program, options).run();
+  return program;
+}
+
+}  // namespace snug

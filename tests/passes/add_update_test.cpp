@@ -1,0 +1,165 @@
+// The section that moves the parameters.
+#include "passes/add_update.h"
+
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "../autodiff/graphs.h"
+#include "base/error.h"
+#include "ir/verify.h"
+#include "ops/ops.h"
+
+namespace snug::testing {
+namespace {
+
+Graph two_layers() {
+  return model_on_vectors([](GraphBuilder& b, ValueId x) { return b.relu("r", b.linear("a", x, 4)); });
+}
+
+TEST(AddUpdate, APlainStepForEveryParameter) {
+  const Program program = add_update(lower(two_layers(), {}),
+                                     {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0.1, .nesterov = false})});
+  verify(program, "in a test");
+  EXPECT_EQ(nodes_of(program, SectionKind::update, Phase::update),
+            "a.weight@1, a.weight.grad@1 = sgd(a.weight@0, a.weight.grad@0, scalars@0) "
+            "{momentum=0.0, nesterov=0, weight_decay=0.1} : state, state ; update a.weight\n"
+            "a.bias@1, a.bias.grad@1 = sgd(a.bias@0, a.bias.grad@0, scalars@0) "
+            "{momentum=0.0, nesterov=0, weight_decay=0.1} : state, state ; update a.bias\n"
+            "head.weight@1, head.weight.grad@1 = sgd(head.weight@0, head.weight.grad@0, scalars@0) "
+            "{momentum=0.0, nesterov=0, weight_decay=0.1} : state, state ; update head.weight\n");
+}
+
+TEST(AddUpdate, MomentumIsAStateOfItsOwnForEveryParameter) {
+  const Program program = add_update(lower(two_layers(), {}),
+                                     {.settings = ops::sgd_settings({.momentum = 0.9, .weight_decay = 0, .nesterov = true})});
+  for (const char* name : {"a.weight", "a.bias", "head.weight"}) {
+    const StateId momentum = program.find_state(std::string(name) + ".momentum");
+    ASSERT_TRUE(momentum.valid()) << name;
+    EXPECT_EQ(program.state(momentum).role, Role::optimizer);
+    EXPECT_EQ(program.state(momentum).owner, program.find_state(name));
+    EXPECT_EQ(program.state(momentum).purpose, "momentum");
+    EXPECT_EQ(program.state(momentum).type, program.state(program.find_state(name)).type);
+  }
+  EXPECT_TRUE(contains(print(program), "state a.bias.momentum : f32[4] optimizer momentum of a.bias\n"));
+  EXPECT_TRUE(contains(nodes_of(program, SectionKind::update, Phase::update),
+                       "a.bias@1, a.bias.grad@1, a.bias.momentum@1 = sgd(a.bias@0, a.bias.grad@0, scalars@0, a.bias.momentum@0) "
+                       "{momentum=0.9, nesterov=1, weight_decay=0.0}"));
+  EXPECT_TRUE(
+      contains(nodes_of(program, SectionKind::init, Phase::init), "a.bias.momentum@1 = fill(a.bias.momentum@0) {value=0.0}"));
+}
+
+TEST(AddUpdate, AGroupsSettingsAreThoseOfTheParametersItNames) {
+  const Program program =
+      add_update(lower(two_layers(), {}), {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0.1, .nesterov = false}),
+                                           .groups = {{.pattern = "*.bias", .settings = {{"weight_decay", 0.0}}},
+                                                      {.pattern = "a.*", .settings = {{"weight_decay", 0.5}}}}});
+  std::string decays;
+  for (const Node& node : program.find_section(SectionKind::update)->nodes)
+    decays += fmt::format("{} {} ", node.layer, node.attributes.real("weight_decay"));
+  EXPECT_EQ(decays, "a.weight 0.5 a.bias 0 head.weight 0.1 ");
+}
+
+TEST(AddUpdate, PatternsMatchWholeNames) {
+  const auto matching = [](const char* pattern, const char* name) { return ops::matches({.pattern = pattern}, name); };
+  EXPECT_TRUE(matching("*", ""));
+  EXPECT_TRUE(matching("*.bias", "a.bias"));
+  EXPECT_FALSE(matching("*.bias", "a.bias.momentum"));
+  EXPECT_TRUE(matching("layer*.conv*.weight", "layer1.0.conv2.weight"));
+  EXPECT_FALSE(matching("layer", "layer1"));
+}
+
+TEST(AddUpdate, ARuleThatCountsUpdatesHasTheCountBeforeTheFirst) {
+  const Program program = add_update(lower(two_layers(), {}), {.rule = "adamw", .clip_norm = 1});
+  verify(program, "in a test");
+  EXPECT_EQ(ops_of(program, SectionKind::update, Phase::update),
+            "sum_of_squares sum_of_squares sum_of_squares clip_factor count_update adamw adamw adamw ");
+  EXPECT_TRUE(contains(nodes_of(program, SectionKind::update, Phase::update),
+                       "a.bias@1, a.bias.grad@1, a.bias.first_moment@1, a.bias.second_moment@1 = adamw(a.bias@0, a.bias.grad@0, "
+                       "scalars@0, a.bias.first_moment@0, a.bias.second_moment@0, updates@1, gradient_norm@1)"));
+  EXPECT_EQ(print(parse_program(print(program), ops::find)), print(program));
+}
+
+TEST(AddUpdate, UnknownRulesAndSettingsAreRefused) {
+  EXPECT_THROW(add_update(lower(two_layers(), {}), {.rule = "adagrad"}), UserError);
+  EXPECT_THROW(add_update(lower(two_layers(), {}), {.settings = {{"beta1", 0.9}}}), UserError);
+  EXPECT_THROW(add_update(lower(two_layers(), {}), {.rule = "adamw", .settings = {{"beta1", 1.0}}}), UserError);
+}
+
+TEST(AddUpdate, MeasuresAllGradientsBeforeTheFirstUpdate) {
+  const Program program =
+      add_update(lower(two_layers(), {}),
+                 {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false}), .clip_norm = 2});
+  EXPECT_EQ(nodes_of(program, SectionKind::update, Phase::update),
+            "%a.weight.squares = sum_of_squares(a.weight.grad@0) : f64[1] scalar ; update a.weight\n"
+            "%a.bias.squares = sum_of_squares(a.bias.grad@0, %a.weight.squares) : f64[1] scalar ; update a.bias\n"
+            "%head.weight.squares = sum_of_squares(head.weight.grad@0, %a.bias.squares) : f64[1] scalar ; update head.weight\n"
+            "gradient_norm@1 = clip_factor(%head.weight.squares, scalars@0) : state ; update gradient_norm\n"
+            "a.weight@1, a.weight.grad@1 = sgd(a.weight@0, a.weight.grad@0, scalars@0, gradient_norm@1) "
+            "{momentum=0.0, nesterov=0, weight_decay=0.0} : state, state ; update a.weight\n"
+            "a.bias@1, a.bias.grad@1 = sgd(a.bias@0, a.bias.grad@0, scalars@0, gradient_norm@1) "
+            "{momentum=0.0, nesterov=0, weight_decay=0.0} : state, state ; update a.bias\n"
+            "head.weight@1, head.weight.grad@1 = sgd(head.weight@0, head.weight.grad@0, scalars@0, gradient_norm@1) "
+            "{momentum=0.0, nesterov=0, weight_decay=0.0} : state, state ; update head.weight\n");
+  EXPECT_EQ(to_string(program.state(program.find_state("gradient_norm")).type), "f64[2]");
+}
+
+TEST(AddUpdate, OverflowsAreFoundByTheSameNodes) {
+  const auto text = [](const ops::UpdateOptions& update) { return print(add_update(lower(two_layers(), {}), update)); };
+  std::string found = text({.finds_overflow = true});
+  const std::string mark = " {finds_overflow=1}";
+  ASSERT_TRUE(contains(found, mark));
+  EXPECT_EQ(found, text({.clip_norm = 2, .finds_overflow = true}));
+  EXPECT_EQ(found.erase(found.find(mark), mark.size()), text({.clip_norm = 2}));
+}
+
+TEST(AddUpdate, ReadsBackFromText) {
+  const Program program = add_update(lower(two_layers(), {}), {.clip_norm = 2});
+  EXPECT_EQ(print(parse_program(print(program), ops::find)), print(program));
+}
+
+TEST(AddUpdate, TheNumberItselfIsNoPartOfTheProgram) {
+  const auto text = [](double clip_norm) { return print(add_update(lower(two_layers(), {}), {.clip_norm = clip_norm})); };
+  EXPECT_EQ(text(2), text(0.5));
+  EXPECT_EQ(text(2), text(std::numeric_limits<double>::infinity()));
+  EXPECT_FALSE(contains(text(0), "gradient_norm"));
+}
+
+TEST(AddUpdate, FrozenParametersDoNotCount) {
+  Graph graph = two_layers();
+  frontend::freeze(graph, {"a"});
+  EXPECT_EQ(ops_of(add_update(lower(graph, {}), {.clip_norm = 1}), SectionKind::update, Phase::update),
+            "sum_of_squares clip_factor sgd ");
+  frontend::freeze(graph, {"head"});
+  const Program nothing = add_update(lower(graph, {}), {.clip_norm = 1});
+  EXPECT_TRUE(nothing.find_section(SectionKind::update)->nodes.empty());
+  EXPECT_FALSE(nothing.find_state("gradient_norm").valid());
+}
+
+TEST(AddUpdate, FrozenParametersHaveNoUpdateAndNoState) {
+  Graph graph = two_layers();
+  frontend::freeze(graph, {"a"});
+  const Program program = add_update(lower(graph, {}), {});
+  EXPECT_EQ(ops_of(program, SectionKind::update, Phase::update), "sgd ");
+  EXPECT_FALSE(program.find_state("a.weight.momentum").valid());
+  EXPECT_TRUE(program.find_state("head.weight.momentum").valid());
+}
+
+TEST(AddUpdate, ASharedParameterHasOneUpdate) {
+  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+    const ValueId w = b.parameter("w", {.dtype = DType::f32, .shape = {3, 3}}, {});
+    for (const char* name : {"first", "second"}) x = b.emit(name, ops::linear, {x, w}).front();
+    return x;
+  });
+  EXPECT_TRUE(contains(nodes_of(add_update(lower(graph, {}), {}), SectionKind::update, Phase::update),
+                       "w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, "));
+}
+
+TEST(AddUpdate, ImpossibleNormsAreRefused) {
+  EXPECT_THROW(add_update(lower(two_layers(), {}), {.clip_norm = -1}), UserError);
+  EXPECT_THROW(add_update(lower(two_layers(), {}), {.clip_norm = std::numeric_limits<double>::quiet_NaN()}), UserError);
+}
+
+}  // namespace
+}  // namespace snug::testing
