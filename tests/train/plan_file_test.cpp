@@ -5,6 +5,8 @@
 #include "backends/reference/reference.h"
 #include "files.h"
 #include "frontend/zoo.h"
+#include "ir/text.h"
+#include "ops/ops.h"
 #include "small_session.h"
 #include <snug/error.h>
 
