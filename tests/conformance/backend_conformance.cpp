@@ -322,8 +322,8 @@ class Comparer {
     for (const InPlacePromise& promise : test_.op->in_place) {
       if (promise.output >= outputs.size() || promise.input >= types_.size()) continue;
       if (outputs[promise.output] != types_[promise.input]) continue;
-      const auto* const output_space = test_.op->output_space;
-      if (output_space != nullptr && output_space(attributes_) != spaces_[promise.input]) continue;
+      const bool crosses = test_.op->output_space != nullptr;
+      if (crosses && test_.op->output_space(attributes_) != spaces_[promise.input]) continue;
       OneNode node(backend_, *test_.op, attributes_, types_, {{promise.output, promise.input}}, spaces_);
       const std::string how = fmt::format("in place of input {}: ", promise.input);
       if (run_repeatedly(node, values_, how) != plain) complain(how + "gives other bits");
