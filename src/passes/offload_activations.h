@@ -9,7 +9,7 @@
 //   %dw = linear_grad_weight(%dy, %x)                %dw = linear_grad_weight(%dy, %x.back)
 //
 // The device keeps of such a value only what forward and backward work on at the time, and the host arena all of it. Under
-// checkpointing what stays is what is copied, and clones start from what came back; of a compressed value it is the codes.
+// checkpointing what stays is what is copied, and clones start from what came back; of a value kept in few bits it is the codes.
 // Both copies stand in the list like any other node, so a step takes longer by what they take.
 #pragma once
 
