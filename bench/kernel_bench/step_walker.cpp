@@ -51,9 +51,10 @@ void StepWalker::list(std::size_t index) {
     std::string key = cost.key + " by " + cost.kernel;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       const Bytes offset = plan.offset_of(index, node.inputs[k]);
-      if (std::none_of(node.outputs.begin(), node.outputs.end(), [&](ValueId o) { return plan.offset_of(index, o) == offset; }))
-        continue;
-      step.overwritten.emplace_back(executor_.arena().data() + offset.count(),
+      const MemorySpace space = section.value(node.inputs[k]).space;
+      const auto lies_there = [&](ValueId o) { return section.value(o).space == space && plan.offset_of(index, o) == offset; };
+      if (std::none_of(node.outputs.begin(), node.outputs.end(), lies_there)) continue;
+      step.overwritten.emplace_back(executor_.arena(space).data() + offset.count(),
                                     static_cast<std::size_t>(section.value(node.inputs[k]).type.bytes().count()));
       key += fmt::format(" over {}", k);
     }

@@ -129,7 +129,8 @@ void measure_costs(const FitRequest& request, const Backend& backend, Costs& cos
 }
 
 bool has_room(const Plan& plan, const Backend& backend) {
-  return backend.name == "cuda" || machine_has_room(plan.planned_peak_bytes);
+  const Bytes on_device = backend.name == "cuda" ? Bytes(0) : plan.planned_peak_bytes;
+  return machine_has_room(on_device + plan.host.planned_peak_bytes);
 }
 
 bool can_predict(const Costs& costs, const Backend& backend) { return !costs.nodes.empty() || backend.name != "cuda"; }

@@ -13,7 +13,7 @@
 namespace snug::backends {
 
 // Raised when the meaning of something below changes but not its size, or a virtual function is added.
-inline constexpr int kCudaPluginAbi = 2;
+inline constexpr int kCudaPluginAbi = 3;
 
 // C++ objects cross the border, so both sides must come from the same compiler and the same declarations.
 inline std::string cuda_plugin_fingerprint() {

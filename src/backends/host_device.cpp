@@ -23,7 +23,7 @@ bool all_are(std::span<const std::byte> bytes, std::byte expected) {
 
 class HostArena : public Arena {
  public:
-  explicit HostArena(Bytes size);
+  HostArena(MemorySpace space, Bytes size);
   ~HostArena() override;
   HostArena(const HostArena&) = delete;
   HostArena& operator=(const HostArena&) = delete;
@@ -46,34 +46,35 @@ class HostArena : public Arena {
 };
 
 // One sentence about an arena that the operating system does not give. Where the process's address space is limited, it says to
-// the byte how much would do.
-[[noreturn]] void refuse_arena(Bytes size, std::size_t mapping_bytes, const char* call, int error) {
+// the byte how much would do. A budget is the device's: it does not make the arena for the host smaller.
+[[noreturn]] void refuse_arena(MemorySpace space, Bytes size, std::size_t mapping_bytes, const char* call, int error) {
+  const bool is_device = space == MemorySpace::device;
   const Bytes mapped = mapped_bytes();
-  std::string sentence =
-      fmt::format("the operating system refuses an arena of {} bytes ({}: {})", size.count(), call, std::strerror(error));
+  std::string sentence = fmt::format("the operating system refuses an arena of {} bytes{} ({}: {})", size.count(),
+                                     is_device ? "" : " for values in host memory", call, std::strerror(error));
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    sentence +=
-        fmt::format("; the process has mapped {} of the {} bytes that it may (ulimit -v): give a smaller --budget, or allow {}",
-                    mapped.count(), limit.rlim_cur, mapped.count() + static_cast<std::int64_t>(mapping_bytes));
+    sentence += fmt::format("; the process has mapped {} of the {} bytes that it may (ulimit -v): {}allow {}", mapped.count(),
+                            limit.rlim_cur, is_device ? "give a smaller --budget, or " : "",
+                            mapped.count() + static_cast<std::int64_t>(mapping_bytes));
   }
   throw DoesNotFit(sentence);
 }
 
 // | guard page | front margin | arena ........ | back margin (< 64 bytes) | guard page |
 // The arena ends as close to the rear guard page as its alignment lets it, because kernels overrun at the end.
-HostArena::HostArena(Bytes size) : page_bytes_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
+HostArena::HostArena(MemorySpace space, Bytes size) : page_bytes_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
   size_ = size;
   const auto padded = static_cast<std::size_t>(round_up(size, kAlignment).count());
   const std::size_t pages = (padded + page_bytes_ - 1) / page_bytes_ * page_bytes_;
   mapping_bytes_ = pages + 2 * page_bytes_;
   void* mapping = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) refuse_arena(size, mapping_bytes_, "mmap", errno);
+  if (mapping == MAP_FAILED) refuse_arena(space, size, mapping_bytes_, "mmap", errno);
   mapping_ = static_cast<std::byte*>(mapping);
   if (pages > 0 && mprotect(mapping_ + page_bytes_, pages, PROT_READ | PROT_WRITE) != 0) {
     const int error = errno;
     munmap(mapping_, mapping_bytes_);
-    refuse_arena(size, mapping_bytes_, "mprotect", error);
+    refuse_arena(space, size, mapping_bytes_, "mprotect", error);
   }
   // Large pages where the kernel has them: fewer misses of the address cache. Only whole ones inside the mapping are used, so the
   // arena takes no byte more; a kernel that knows no such pages is no reason to stop.
@@ -137,7 +138,7 @@ class HostRunner : public SectionRunner {
 class HostDevice : public Device {
  public:
   explicit HostDevice(int threads) : threads_(threads) {}
-  std::unique_ptr<Arena> make_arena(Bytes size) override { return std::make_unique<HostArena>(size); }
+  std::unique_ptr<Arena> make_arena(MemorySpace space, Bytes size) override { return std::make_unique<HostArena>(space, size); }
   std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) override {
     return std::make_unique<HostRunner>(std::move(kernels), threads_);
   }

@@ -7,8 +7,8 @@
 
 namespace snug::backends {
 
-// Its arena is a mapping of exactly the planned size between guard pages. Sections run on `threads` threads, libraries' own loops
-// included.
+// An arena, for either memory space, is a mapping of exactly the planned size between guard pages. Sections run on `threads`
+// threads, libraries' own loops included.
 std::shared_ptr<Device> host_device(int threads);
 
 }  // namespace snug::backends

@@ -77,7 +77,7 @@ void add_device_flag(CLI::App& app, Flags& flags) { add(app, "--device", flags.d
 void add_compiler_flags(CLI::App& app, Flags& flags) {
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
   add_each(app, "--enable-pass", flags.enabled_passes, "PASS",
-           "one that runs on request: compress_activations, drop_gradients, fuse_update, prepack_weights");
+           "one that runs on request: compress_activations, offload_activations, drop_gradients, fuse_update, prepack_weights");
 }
 
 void add_run_folder(CLI::App& app, Flags& flags) {

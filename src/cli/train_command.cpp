@@ -258,6 +258,8 @@ std::string opening(const Run& run) {
   if (const int bits = report::compress_bits(plan.program); bits > 0) out += fmt::format(", activations kept in {} bits", bits);
   out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe.budget_bytes));
+  if (const Bytes host = plan.host.planned_peak_bytes; host > Bytes(0))
+    out += fmt::format(" and {} of host memory", format_bytes(host));
   if (run.plain_peak_bytes && *run.plain_peak_bytes > plan.planned_peak_bytes) {
     out += fmt::format("; plain training would take {}", format_bytes(*run.plain_peak_bytes));
   }
@@ -284,6 +286,7 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
   out += result.measured_peak_bytes ? fmt::format(" in {}", format_bytes(*result.measured_peak_bytes))
                                     : fmt::format(" in {} as planned", format_bytes(run.session->plan().planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of the {} given", format_bytes(*run.recipe.budget_bytes));
+  if (result.measured_host_bytes) out += fmt::format(" and {} of host memory", format_bytes(*result.measured_host_bytes));
   if (run.plain_peak_bytes) out += fmt::format("; plain training would take {}", format_bytes(*run.plain_peak_bytes));
   return out + "\n";
 }
@@ -308,6 +311,8 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   if (run.plain_peak_bytes) json["plain_peak_bytes"] = run.plain_peak_bytes->count();
   json["measured_peak_bytes"] = nullptr;
   if (result.measured_peak_bytes) json["measured_peak_bytes"] = result.measured_peak_bytes->count();
+  if (plan.host.planned_peak_bytes > Bytes(0)) json["measured_host_bytes"] = nullptr;
+  if (result.measured_host_bytes) json["measured_host_bytes"] = result.measured_host_bytes->count();
   json["images_per_second"] = result.images_per_second;
   train::put_overheads(json, train::measure_overheads(*run.session));
   json["peak_mapped_bytes"] = process_memory().peak_mapped.count();

@@ -70,6 +70,7 @@ Node SectionBuilder::make(const OpDef& op, std::vector<ValueId> inputs, Attribut
             .phase = options.phase,
             .layer = options.layer,
             .kernel = {}};
+  const MemorySpace space = op.output_space == nullptr ? MemorySpace::device : op.output_space(node.attributes);
   const std::string base = options.name.empty() ? std::string(op.name) : options.name;
   for (std::size_t i = 0; i < output_types.size(); ++i) {
     if (i < options.writes.size() && options.writes[i].valid()) {
@@ -78,7 +79,7 @@ Node SectionBuilder::make(const OpDef& op, std::vector<ValueId> inputs, Attribut
     }
     const std::string name = i < op.outputs.size() ? fmt::format("{}.{}", base, op.outputs[i]) : base;
     check_name(name);
-    node.outputs.push_back(add_value({.name = name, .type = output_types[i], .role = options.role}));
+    node.outputs.push_back(add_value({.name = name, .type = output_types[i], .role = options.role, .space = space}));
   }
   return node;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "ir/program.h"
 
 namespace snug {
 
@@ -19,7 +20,7 @@ class BoundKernel {
   virtual void run() = 0;  // never allocates; on a GPU it only enqueues
 };
 
-// The one piece of memory that training uses: exactly as many bytes as the plan says.
+// The one piece of a memory that training uses: exactly as many bytes as the plan says.
 class Arena {
  public:
   virtual ~Arena() = default;
@@ -71,8 +72,9 @@ struct DriverMemory {
 class Device {
  public:
   virtual ~Device() = default;
-  // DoesNotFit when there is not that much to be had.
-  virtual std::unique_ptr<Arena> make_arena(Bytes size) = 0;
+  // DoesNotFit, naming the memory, when there is not that much to be had. One for the host is `host_accessible`, and kernels that
+  // take operands there reach it.
+  virtual std::unique_ptr<Arena> make_arena(MemorySpace space, Bytes size) = 0;
   virtual std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) = 0;
   // The arena included. Nothing on a device that has no memory of its own, or where nobody says.
   virtual std::optional<DriverMemory> driver_memory() const { return std::nullopt; }

@@ -10,7 +10,14 @@ KernelQuery Backend::query(const Node& node, const NodeTypes& types) const {
           .inputs = types.inputs,
           .outputs = types.outputs,
           .threads = threads,
-          .device = device.get()};
+          .device = device.get(),
+          .touches_host = types.touches_host};
+}
+
+KernelMatch KernelDef::answer(const KernelQuery& query) const {
+  if (query.touches_host && !takes_host)
+    return Refuse{"an operand lies in host memory, and this kernel works on the device alone"};
+  return match(query);
 }
 
 std::string Backend::made_for() const { return fmt::format("{} {}, {}", threads, threads == 1 ? "thread" : "threads", machine); }
@@ -28,7 +35,7 @@ const KernelDef* Backend::choose_from(KernelAnswers::Entry& known, const KernelQ
     while (known.looked_at < kernels.size()) {
       const KernelDef* kernel = kernels[known.looked_at++];
       if (kernel->op != query.op.name) continue;
-      known.answers.push_back({.kernel = kernel, .match = kernel->match(query)});
+      known.answers.push_back({.kernel = kernel, .match = kernel->answer(query)});
       return true;
     }
     return false;

@@ -27,7 +27,8 @@ struct KernelQuery {
   std::span<const Type> inputs;
   std::span<const Type> outputs;
   int threads = 1;
-  Device* device = nullptr;  // the backend's
+  Device* device = nullptr;   // the backend's
+  bool touches_host = false;  // some operand lies in host memory
 };
 
 struct Accept {
@@ -64,6 +65,10 @@ struct KernelDef {
   std::string_view op;
   KernelMatch (*match)(const KernelQuery&) = nullptr;
   std::unique_ptr<BoundKernel> (*bind)(const KernelArguments&) = nullptr;
+  bool takes_host = false;  // operands may lie in host memory
+
+  // What `match` says, asked only about operands in a memory that the kernel takes.
+  KernelMatch answer(const KernelQuery& query) const;
 };
 
 // What kernels answered before. Who compiles the same nodes over and over asks only once: a library may take longer to say how
@@ -83,7 +88,8 @@ class KernelAnswers {
   // Calls `use` with what is known about the node; one thread at a time.
   template <typename Use>
   auto look_up(const KernelQuery& query, const Use& use) {
-    const std::string key = node_key(query.op, query.attributes, query.inputs, query.outputs);
+    std::string key = node_key(query.op, query.attributes, query.inputs, query.outputs);
+    if (query.touches_host) key += " host";
     const std::scoped_lock lock(mutex_);
     return use(entries_[key]);
   }

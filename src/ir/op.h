@@ -92,6 +92,8 @@ struct OpDef {
   // exponential.
   std::uint32_t exact_inputs = 0;
   bool may_accumulate = false;  // a kernel may add output 0 to a value given as one more, last, input
+  // The memory that the outputs lie in, for an op whose inputs may lie in any. Nothing: all operands lie on the device.
+  MemorySpace (*output_space)(const Attributes&) = nullptr;
 
   // Facts that passes ask for.
   bool normalizes = false;        // output 0 is input 0, shifted and scaled by statistics that are far smaller

@@ -91,8 +91,12 @@ NodeTypes types_of(const Section& section, const Node& node) {
   NodeTypes types;
   types.inputs.reserve(node.inputs.size());
   types.outputs.reserve(node.outputs.size());
-  for (const ValueId id : node.inputs) types.inputs.push_back(section.value(id).type);
-  for (const ValueId id : node.outputs) types.outputs.push_back(section.value(id).type);
+  const auto add = [&](std::vector<Type>& list, const Value& value) {
+    list.push_back(value.type);
+    if (value.space == MemorySpace::host) types.touches_host = true;
+  };
+  for (const ValueId id : node.inputs) add(types.inputs, section.value(id));
+  for (const ValueId id : node.outputs) add(types.outputs, section.value(id));
   return types;
 }
 

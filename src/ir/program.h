@@ -2,6 +2,7 @@
 // Every memory method is a rewrite of this list; memory is liveness of this list.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,10 @@ enum class Role : std::uint8_t {
   input,
   scalar
 };
+// Where a value lies: `device` is where kernels compute, `host` the memory beside it. A device without memory of its own has both
+// in the machine's.
 enum class MemorySpace : std::uint8_t { device, host };
+inline constexpr std::array kMemorySpaces{MemorySpace::device, MemorySpace::host};
 enum class Phase : std::uint8_t { init, forward, recompute, backward, update };
 enum class SectionKind : std::uint8_t { init, micro, update, rewire, eval, derive };
 
@@ -116,6 +120,7 @@ std::vector<ValueLife> value_lives(const Section& section);
 struct NodeTypes {
   std::vector<Type> inputs;
   std::vector<Type> outputs;
+  bool touches_host = false;  // some operand lies in host memory
 };
 NodeTypes types_of(const Section& section, const Node& node);
 

@@ -80,6 +80,7 @@ class SectionVerifier {
       if (auto defect = check_input(input)) return defect;
     }
     if (auto defect = check_types(node)) return defect;
+    if (auto defect = check_spaces(node)) return defect;
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       if (auto defect = check_output(node, i)) return defect;
     }
@@ -97,10 +98,17 @@ class SectionVerifier {
       if (value.version != current) {
         return fmt::format("{}@{} is read when the state is at version {}", value.name, value.version, current);
       }
-      if (value.type != program_.state(value.state).type) return fmt::format("'{}' is not of its state's type", value.name);
-      return std::nullopt;
+      return check_version(value);
     }
     if (!made_[input.index()]) return fmt::format("%{} is read before it is made", value.name);
+    return std::nullopt;
+  }
+
+  // Every version of a state is what the state is.
+  std::optional<std::string> check_version(const Value& value) const {
+    const State& state = program_.state(value.state);
+    if (value.type != state.type) return fmt::format("'{}' is not of its state's type", value.name);
+    if (value.space != state.space) return fmt::format("'{}' is not in its state's memory", value.name);
     return std::nullopt;
   }
 
@@ -125,6 +133,28 @@ class SectionVerifier {
       // Layouts are for passes to choose; what is stored is for the op to say.
       if (type.shape != expected[i].shape || type.dtype != expected[i].dtype) {
         return fmt::format("output {} is {} but the op makes {}", i, to_string(type), to_string(expected[i]));
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::string> check_spaces(const Node& node) const {
+    if (node.op->output_space != nullptr) {
+      const MemorySpace space = node.op->output_space(node.attributes);
+      for (const ValueId id : node.outputs) {
+        const Value& value = section_.value(id);
+        if (value.space != space) {
+          return fmt::format("'{}' lies in {} memory, but the op writes {} memory", value.name, name_of(value.space),
+                             name_of(space));
+        }
+      }
+      return std::nullopt;
+    }
+    for (const auto* operands : {&node.inputs, &node.outputs}) {
+      for (const ValueId id : *operands) {
+        if (section_.value(id).space == MemorySpace::device) continue;
+        return fmt::format("'{}' lies in host memory, and {} works on the device alone; copy it there first",
+                           section_.value(id).name, node.op->name);
       }
     }
     return std::nullopt;
@@ -161,7 +191,7 @@ class SectionVerifier {
     if (value.version != current + 1) {
       return fmt::format("{}@{} is written when the state is at version {}", value.name, value.version, current);
     }
-    if (value.type != program_.state(value.state).type) return fmt::format("'{}' is not of its state's type", value.name);
+    if (auto defect = check_version(value)) return defect;
     for (std::size_t j = 0; j < node.inputs.size(); ++j) {
       const Value& input = section_.value(node.inputs[j]);
       if (input.state == value.state && !promises_in_place(node, i, j)) {
@@ -209,6 +239,7 @@ class SectionVerifier {
     if (value.is_state() || made_[node.workspace.index()] || last_read_[node.workspace.index()] >= 0 || value.shares.valid()) {
       return fmt::format("%{} is no workspace of this node alone", value.name);
     }
+    if (value.space != MemorySpace::device) return fmt::format("%{} is a workspace in host memory", value.name);
     made_[node.workspace.index()] = true;
     if (!transient_names_.insert(value.name).second) return fmt::format("two values are called %{}", value.name);
     return std::nullopt;

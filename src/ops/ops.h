@@ -54,6 +54,7 @@ extern const OpDef sum_to_channels;
 extern const OpDef dropout;
 extern const OpDef reshape;
 extern const OpDef relayout;
+extern const OpDef copy_to_space;
 
 extern const OpDef softmax_cross_entropy;
 extern const OpDef softmax_cross_entropy_grad;

@@ -10,6 +10,7 @@
 #include "passes/drop_gradients.h"
 #include "passes/eliminate_dead_nodes.h"
 #include "passes/fuse_update.h"
+#include "passes/offload_activations.h"
 #include "passes/pass.h"
 #include "passes/prepack_weights.h"
 #include "passes/select_kernels.h"
@@ -26,6 +27,8 @@ std::vector<Pass> pipeline() {
       {.name = "checkpoint", .run = checkpoint},
       // What still waits for backward does so in few bits. Behind the clones, which then read what comes back from them.
       {.name = "compress_activations", .exactness = Exactness::compressed, .on_request = true, .run = compress_activations},
+      // What still waits for backward does so in host memory: of compressed values, the codes.
+      {.name = "offload_activations", .on_request = true, .run = offload_activations},
       // Gradients are added to the momentum at once, and need no accumulators.
       {.name = "drop_gradients", .exactness = Exactness::reassociated, .on_request = true, .run = drop_gradients},
       // Updates move into backward, behind the clones that read old weights: what was an accumulator is a value, or a sum of few.

@@ -29,7 +29,7 @@ std::optional<Bytes> least_workspace(const Section& section, const Node& node, c
   std::optional<Bytes> least;
   for (const KernelDef* kernel : backend.kernels) {
     if (kernel->op != node.op->name) continue;
-    const KernelMatch match = kernel->match(query);
+    const KernelMatch match = kernel->answer(query);
     const auto* accept = std::get_if<Accept>(&match);
     if (accept != nullptr && (!least || accept->workspace < *least)) least = accept->workspace;
   }

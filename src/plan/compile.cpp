@@ -73,35 +73,54 @@ void check_sizes(const Program& program) {
   }
 }
 
-// The states, one above the other at the bottom of the arena.
+// The states of one memory, one above the other at the bottom of its arena.
 struct PersistentRegion {
-  std::vector<Bytes> offsets;
   Bytes end;   // of the last state
   Bytes size;  // transient values start here
 };
 
-PersistentRegion persistent_region(const Program& program, Bytes red_zone) {
+// `put` is told where each state lies.
+template <typename Put>
+PersistentRegion persistent_region(const Program& program, MemorySpace space, Bytes red_zone, const Put& put) {
   PersistentRegion region;
-  for (const State& state : program.states) {
-    SNUG_CHECK(state.space == MemorySpace::device, "states in host memory are not planned yet");
+  for (std::size_t i = 0; i < program.states.size(); ++i) {
+    if (program.states[i].space != space) continue;
     region.size += red_zone;
-    region.offsets.push_back(region.size);
-    region.end = region.size + state.type.bytes() + red_zone;
+    put(i, region.size);
+    region.end = region.size + program.states[i].type.bytes() + red_zone;
     region.size = round_up(region.end, kAlignment);
   }
   return region;
+}
+
+// Everything that lies in one memory.
+void place_in(MemorySpace space, Plan& plan) {
+  ArenaPlan& arena = plan.in(space);
+  const auto put = [&](std::size_t state, Bytes offset) { plan.state_offsets[state] = offset; };
+  const PersistentRegion persistent = persistent_region(plan.program, space, plan.red_zone, put);
+  arena = {.persistent_bytes = persistent.size, .planned_peak_bytes = persistent.end, .bound_bytes = persistent.end};
+  for (SectionPlan& section : plan.sections) {
+    const std::vector<std::size_t> buffers = buffers_in(section.liveness, space);
+    if (buffers.empty()) continue;
+    placement::Result result = placement::place(placement_problem(section.liveness, space, plan.red_zone));
+    section.in(space) = {.height = result.placement.height, .bound = result.bound, .method = std::move(result.method)};
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      section.offsets[buffers[i]] = arena.persistent_bytes + result.placement.offsets[i] + plan.red_zone;
+    arena.planned_peak_bytes = std::max(arena.planned_peak_bytes, arena.persistent_bytes + result.placement.height);
+    arena.bound_bytes = std::max(arena.bound_bytes, arena.persistent_bytes + result.bound);
+  }
 }
 
 }  // namespace
 
 Bytes arena_bound(const Program& program, Bytes red_zone) {
   check_sizes(program);
-  const PersistentRegion persistent = persistent_region(program, red_zone);
+  constexpr MemorySpace kDevice = MemorySpace::device;
+  const PersistentRegion persistent = persistent_region(program, kDevice, red_zone, [](std::size_t, Bytes) {});
   Bytes bound = persistent.end;
   for (const Section& section : program.sections) {
-    const Liveness alive = liveness(section);
-    if (alive.buffers.empty()) continue;
-    bound = std::max(bound, persistent.size + placement::lower_bound(placement_problem(alive, red_zone)));
+    const placement::Problem problem = placement_problem(liveness(section), kDevice, red_zone);
+    if (!problem.items.empty()) bound = std::max(bound, persistent.size + placement::lower_bound(problem));
   }
   return bound;
 }
@@ -112,26 +131,14 @@ Plan place(Program program, Bytes red_zone) {
   Plan plan;
   plan.program = std::move(program);
   plan.red_zone = red_zone;
-
-  PersistentRegion persistent = persistent_region(plan.program, red_zone);
-  plan.state_offsets = std::move(persistent.offsets);
-  plan.persistent_bytes = persistent.size;
-  plan.planned_peak_bytes = persistent.end;
-  plan.bound_bytes = persistent.end;
-
+  plan.state_offsets.resize(plan.program.states.size());
   for (const Section& section : plan.program.sections) {
-    SectionPlan placed{.liveness = liveness(section), .offsets = {}, .height = {}, .bound = {}, .method = "nothing to place"};
-    if (!placed.liveness.buffers.empty()) {
-      placement::Result result = placement::place(placement_problem(placed.liveness, red_zone));
-      placed.height = result.placement.height;
-      placed.bound = result.bound;
-      placed.method = std::move(result.method);
-      for (const Bytes offset : result.placement.offsets) placed.offsets.push_back(plan.persistent_bytes + offset + red_zone);
-      plan.planned_peak_bytes = std::max(plan.planned_peak_bytes, plan.persistent_bytes + placed.height);
-      plan.bound_bytes = std::max(plan.bound_bytes, plan.persistent_bytes + placed.bound);
-    }
+    SectionPlan placed;
+    placed.liveness = liveness(section);
+    placed.offsets.resize(placed.liveness.buffers.size());
     plan.sections.push_back(std::move(placed));
   }
+  for (const MemorySpace space : kMemorySpaces) place_in(space, plan);
   const auto violation = find_violation(plan);
   SNUG_CHECK(!violation, "the plan of '{}' is not valid: {}", plan.program.name, violation.value_or(""));
   return plan;

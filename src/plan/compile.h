@@ -34,7 +34,7 @@ Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions&
 Program lower_model(const Graph& model, const Backend& backend, const CompileOptions& options);
 // The memory methods.
 Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings);
-// What liveness demands of the arena of a program whose passes have run: no placement is smaller.
+// What liveness demands of the device's arena for a program whose passes have run: no placement is smaller.
 Bytes arena_bound(const Program& program, Bytes red_zone = Bytes(0));
 // Byte offsets for every value.
 Plan place(Program program, Bytes red_zone = Bytes(0));

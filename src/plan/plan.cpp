@@ -16,11 +16,19 @@ Bytes Plan::offset_of(std::size_t section, ValueId id) const {
   return sections[section].offsets[buffer.index()];
 }
 
-placement::Problem placement_problem(const Liveness& liveness, Bytes red_zone) {
+std::vector<std::size_t> buffers_in(const Liveness& liveness, MemorySpace space) {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < liveness.buffers.size(); ++i) {
+    if (liveness.buffers[i].space == space) result.push_back(i);
+  }
+  return result;
+}
+
+placement::Problem placement_problem(const Liveness& liveness, MemorySpace space, Bytes red_zone) {
   placement::Problem problem;
   problem.items.reserve(liveness.buffers.size());
   for (const Buffer& buffer : liveness.buffers) {
-    SNUG_CHECK(buffer.space == MemorySpace::device, "values in host memory are not planned yet");
+    if (buffer.space != space) continue;
     problem.items.push_back({.size = buffer.size + red_zone * 2, .begin = buffer.begin, .end = buffer.end});
   }
   return problem;
@@ -28,11 +36,13 @@ placement::Problem placement_problem(const Liveness& liveness, Bytes red_zone) {
 
 namespace {
 
-std::optional<std::string> find_state_violation(const Plan& plan) {
+std::optional<std::string> find_state_violation(const Plan& plan, MemorySpace space) {
   const auto& states = plan.program.states;
-  if (plan.state_offsets.size() != states.size()) return "not every state has an offset";
-  std::vector<std::size_t> order(states.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const Bytes persistent_bytes = plan.in(space).persistent_bytes;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states[i].space == space) order.push_back(i);
+  }
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return plan.state_offsets[a] < plan.state_offsets[b]; });
   Bytes free_from;
@@ -44,8 +54,34 @@ std::optional<std::string> find_state_violation(const Plan& plan) {
       return fmt::format("state '{}' at {} overlaps the one before it", states[i].name, begin.count());
     free_from = begin + states[i].type.bytes() + plan.red_zone;
   }
-  if (free_from > plan.persistent_bytes) return "the states reach beyond the persistent region";
-  if (plan.persistent_bytes.count() % kAlignment.count() != 0) return "transient values start off the alignment";
+  if (free_from > persistent_bytes) return "the states reach beyond the persistent region";
+  if (persistent_bytes.count() % kAlignment.count() != 0) return "transient values start off the alignment";
+  return std::nullopt;
+}
+
+// Of one memory; lists are known to be complete, and lifetimes to be the program's.
+std::optional<std::string> find_violation_in(const Plan& plan, MemorySpace space) {
+  const ArenaPlan& arena = plan.in(space);
+  if (auto violation = find_state_violation(plan, space)) return violation;
+  // Without transient values the arena ends with the last state, not on a boundary.
+  Bytes top;
+  for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
+    const State& state = plan.program.states[i];
+    if (state.space == space) top = std::max(top, plan.state_offsets[i] + state.type.bytes() + plan.red_zone);
+  }
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) {
+    const SectionPlan& section = plan.sections[i];
+    placement::Placement placed{.offsets = {}, .height = section.in(space).height};
+    for (const std::size_t buffer : buffers_in(section.liveness, space))
+      placed.offsets.push_back(section.offsets[buffer] - plan.red_zone - arena.persistent_bytes);
+    if (!placed.offsets.empty()) top = std::max(top, arena.persistent_bytes + placed.height);
+    const placement::Problem problem = placement_problem(section.liveness, space, plan.red_zone);
+    if (auto violation = placement::find_violation(problem, placed))
+      return fmt::format("section {}: {}", name_of(plan.program.sections[i].kind), *violation);
+  }
+  if (top != arena.planned_peak_bytes) {
+    return fmt::format("the arena has {} bytes but the last one used is {}", arena.planned_peak_bytes.count(), top.count());
+  }
   return std::nullopt;
 }
 
@@ -53,36 +89,29 @@ std::optional<std::string> find_state_violation(const Plan& plan) {
 
 std::optional<std::string> find_violation(const Plan& plan) {
   if (plan.sections.size() != plan.program.sections.size()) return "not every section is placed";
-  if (auto violation = find_state_violation(plan)) return violation;
-  // Without transient values the arena ends with the last state, not on a boundary.
-  Bytes top;
-  for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
-    top = std::max(top, plan.state_offsets[i] + plan.program.states[i].type.bytes() + plan.red_zone);
-  }
+  if (plan.state_offsets.size() != plan.program.states.size()) return "not every state has an offset";
   for (std::size_t i = 0; i < plan.sections.size(); ++i) {
     const SectionPlan& section = plan.sections[i];
     const std::string_view name = name_of(plan.program.sections[i].kind);
     if (section.liveness != liveness(plan.program.sections[i])) {
       return fmt::format("section {}: the lifetimes are not those of the program", name);
     }
-    placement::Placement placed{.offsets = {}, .height = section.height};
-    for (const Bytes offset : section.offsets) placed.offsets.push_back(offset - plan.red_zone - plan.persistent_bytes);
-    const placement::Problem problem = placement_problem(section.liveness, plan.red_zone);
-    if (auto violation = placement::find_violation(problem, placed)) return fmt::format("section {}: {}", name, *violation);
-    if (!section.offsets.empty()) top = std::max(top, plan.persistent_bytes + section.height);
+    if (section.offsets.size() != section.liveness.buffers.size()) {
+      return fmt::format("section {}: {} offsets for {} buffers", name, section.offsets.size(), section.liveness.buffers.size());
+    }
   }
-  if (top != plan.planned_peak_bytes) {
-    return fmt::format("the arena has {} bytes but the last one used is {}", plan.planned_peak_bytes.count(), top.count());
-  }
+  if (auto violation = find_violation_in(plan, MemorySpace::device)) return violation;
+  if (auto violation = find_violation_in(plan, MemorySpace::host)) return fmt::format("in host memory: {}", *violation);
   return std::nullopt;
 }
 
 namespace {
 
-// The node at which the live buffers of a section sum to most.
+// The node at which the live buffers of a section on the device sum to most.
 int fullest_node(const SectionPlan& section, std::size_t nodes) {
   std::vector<std::int64_t> change(nodes + 1, 0);
   for (const Buffer& buffer : section.liveness.buffers) {
+    if (buffer.space != MemorySpace::device) continue;
     change[static_cast<std::size_t>(buffer.begin)] += buffer.size.count();
     change[static_cast<std::size_t>(buffer.end)] -= buffer.size.count();
   }
@@ -111,14 +140,16 @@ PeakMoment peak_moment(const Plan& plan) {
     peak.by_class[static_cast<std::size_t>(class_of(role))] += size;
     peak.largest.push_back({name, size, class_of(role)});
   };
-  for (const State& state : plan.program.states) add(state.name, state.type.bytes(), state.role);
+  for (const State& state : plan.program.states) {
+    if (state.space == MemorySpace::device) add(state.name, state.type.bytes(), state.role);
+  }
   if (!plan.program.sections.empty()) {
     const Section& section = plan.program.sections[highest];
     peak.section = section.kind;
     peak.node = fullest_node(plan.sections[highest], section.nodes.size());
     if (!section.nodes.empty()) peak.node_text = print(section, section.nodes[static_cast<std::size_t>(peak.node)]);
     for (const Buffer& buffer : plan.sections[highest].liveness.buffers) {
-      if (buffer.begin > peak.node || buffer.end <= peak.node) continue;
+      if (buffer.space != MemorySpace::device || buffer.begin > peak.node || buffer.end <= peak.node) continue;
       const Value& value = section.value(buffer.tenant_at(peak.node));
       add(value.name, buffer.size, value.role);
     }

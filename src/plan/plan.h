@@ -14,12 +14,21 @@
 
 namespace snug {
 
-struct SectionPlan {
+// What a section takes of the transient region of one memory's arena.
+struct RegionPlan {
+  Bytes height;
+  Bytes bound;                              // what liveness alone demands: no placement is lower
+  std::string method = "nothing to place";  // what found the placement
+};
+
+// Its own figures are the device's; those of host memory, mostly zero, stand beside them.
+struct SectionPlan : RegionPlan {
   Liveness liveness;
-  std::vector<Bytes> offsets;  // by buffer, from the arena's start
-  Bytes height;                // of the transient region in this section
-  Bytes bound;                 // what liveness alone demands: no placement is lower
-  std::string method;          // what found the placement
+  std::vector<Bytes> offsets;  // by buffer, from the start of the arena of its memory
+  RegionPlan host;
+
+  RegionPlan& in(MemorySpace space) { return space == MemorySpace::host ? host : *this; }
+  const RegionPlan& in(MemorySpace space) const { return space == MemorySpace::host ? host : *this; }
 };
 
 // What makes the model itself smaller, in a recipe's words: a plan on file says it, since it fits no other form of the model.
@@ -31,33 +40,44 @@ struct ModelForm {
   friend bool operator==(const ModelForm&, const ModelForm&) = default;
 };
 
-struct Plan {
+// One memory's arena.
+struct ArenaPlan {
+  Bytes persistent_bytes;    // states come first; transient values start here
+  Bytes planned_peak_bytes;  // its size: gaps and alignment included
+  Bytes bound_bytes;         // the persistent region and the largest section's bound
+};
+
+// Each memory is placed by itself. As in its sections, the plan's own figures are the device's.
+struct Plan : ArenaPlan {
   Program program;
   std::optional<ModelForm> form;  // nothing: not known
   // The threads, processor and libraries whose kernels were chosen (Backend::made_for); empty: not known.
   std::string made_for;
   // Room kept free on either side of every state and buffer, for checking mode; 0 in every other plan.
   Bytes red_zone;
-  std::vector<Bytes> state_offsets;   // by state, from the arena's start
-  Bytes persistent_bytes;             // states come first; transient values start here
+  std::vector<Bytes> state_offsets;   // by state, from the start of the arena of its memory
   std::vector<SectionPlan> sections;  // one for each of the program's
-  Bytes planned_peak_bytes;           // the arena's size: gaps and alignment included
-  Bytes bound_bytes;                  // the persistent region and the largest section's bound
+  ArenaPlan host;                     // all zero: nothing lies there
   std::vector<PassTiming> pass_timings;
   double plan_seconds = 0;
 
-  // Where a value lies, from the arena's start.
+  ArenaPlan& in(MemorySpace space) { return space == MemorySpace::host ? host : *this; }
+  const ArenaPlan& in(MemorySpace space) const { return space == MemorySpace::host ? host : *this; }
+
+  // Where a value lies, from the start of the arena of its memory.
   Bytes offset_of(std::size_t section, ValueId id) const;
 };
 
-// The placement problem of one section's buffers; a plan's offsets solve it from `persistent_bytes` on.
-placement::Problem placement_problem(const Liveness& liveness, Bytes red_zone);
+// The buffers of a section that lie in one memory, in order, and their placement problem; a plan's offsets solve it from that
+// memory's `persistent_bytes` on.
+std::vector<std::size_t> buffers_in(const Liveness& liveness, MemorySpace space);
+placement::Problem placement_problem(const Liveness& liveness, MemorySpace space, Bytes red_zone);
 
 // One sentence about the first thing wrong with the plan: lifetimes that are not its program's, or offsets and sizes that do not
 // go with them, checked independently of how they were found.
 std::optional<std::string> find_violation(const Plan& plan);
 
-// The fullest moment: what is alive when the section that needs most runs the node that needs most.
+// The device's fullest moment: what is alive there when the section that needs most runs the node that needs most.
 struct LiveValue {
   std::string name;
   Bytes size;

@@ -286,7 +286,8 @@ class Search {
     Candidate candidate{.point = point, .largest_workspace = {}, .micro_bytes = {}};
     for (const Section& section : program.sections) {
       if (section.kind == SectionKind::micro)
-        candidate.micro_bytes = placement::lower_bound(placement_problem(liveness(section), request_.options.red_zone));
+        candidate.micro_bytes =
+            placement::lower_bound(placement_problem(liveness(section), MemorySpace::device, request_.options.red_zone));
       for (const Node& node : section.nodes) {
         if (node.workspace.valid())
           candidate.largest_workspace = std::max(candidate.largest_workspace, section.value(node.workspace).type.bytes());
@@ -305,7 +306,7 @@ class Search {
         const KernelQuery query = backend_.query(node, types);
         Accept accept;
         if (backend_.choose(query, accept)->name == node.kernel) continue;
-        const KernelMatch match = backend_.find(node.kernel)->match(query);
+        const KernelMatch match = backend_.find(node.kernel)->answer(query);
         const double slowdown = std::get<Accept>(match).slowdown;
         if (slowdown <= 0) return std::nullopt;
         if (is_measured_with_kernel(request_.options.costs, section, node)) continue;

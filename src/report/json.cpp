@@ -99,6 +99,7 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["threads"] = settings.threads;
   result["budget_bytes"] = settings.budget ? Json(settings.budget->count()) : Json(nullptr);
   result["planned_peak_bytes"] = plan.planned_peak_bytes.count();
+  if (plan.host.planned_peak_bytes > Bytes(0)) result["planned_host_bytes"] = plan.host.planned_peak_bytes.count();
   result["persistent_bytes"] = plan.persistent_bytes.count();
   result["bound_bytes"] = plan.bound_bytes.count();
   result["gap_bytes"] = peak.gap_bytes.count();

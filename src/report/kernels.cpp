@@ -37,7 +37,7 @@ bool is_on_reference(const Backend& backend, const Section& section, const Node&
   const KernelDef* kernel = backend.find(node.kernel);
   if (kernel == nullptr) return false;
   const NodeTypes types = types_of(section, node);
-  const KernelMatch match = kernel->match(backend.query(node, types));
+  const KernelMatch match = kernel->answer(backend.query(node, types));
   const auto* accept = std::get_if<Accept>(&match);
   return accept != nullptr && accept->is_reference;
 }

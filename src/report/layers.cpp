@@ -108,14 +108,14 @@ std::vector<LayerUse> layers_at_peak(const Plan& plan, const PeakMoment& peak) {
     const State& state = program.states[i];
     LayerUse& layer = layers.of_state(i);
     if (state.role == Role::parameter) layer.parameters += state.type.elements();
-    add_to(layer.at_peak, state.role, state.type.bytes());
+    if (state.space == MemorySpace::device) add_to(layer.at_peak, state.role, state.type.bytes());
   }
   for (std::size_t s = 0; s < program.sections.size(); ++s) {
     const Section& section = program.sections[s];
     if (section.kind != peak.section) continue;
     const std::vector<ValueLife> lives = value_lives(section);
     for (const Buffer& buffer : plan.sections[s].liveness.buffers) {
-      if (buffer.begin > peak.node || buffer.end <= peak.node) continue;
+      if (buffer.space != MemorySpace::device || buffer.begin > peak.node || buffer.end <= peak.node) continue;
       const ValueId tenant = buffer.tenant_at(peak.node);
       const NodeId producer = lives[tenant.index()].producer;
       SNUG_CHECK(producer.valid(), "nothing makes %{}", section.value(tenant).name);

@@ -10,10 +10,11 @@ namespace {
 
 std::size_t class_index(Role role) { return static_cast<std::size_t>(class_of(role)); }
 
-// Bytes of the transient values alone.
+// Bytes of the transient values on the device alone.
 std::vector<ByClass> alive_in(const Section& section, const Liveness& liveness) {
   std::vector<std::array<std::int64_t, kMemoryClasses>> change(section.nodes.size() + 1);
   for (const Buffer& buffer : liveness.buffers) {
+    if (buffer.space != MemorySpace::device) continue;
     for (std::size_t i = 0; i < buffer.tenants.size(); ++i) {
       // A tenant holds the buffer until the next one moves in: bytes may pass from one class to another.
       const int until = i + 1 < buffer.tenants.size() ? buffer.tenants[i + 1].from : buffer.end;
@@ -41,7 +42,9 @@ Bytes total_of(const ByClass& by_class) {
 
 ByClass states_by_class(const Program& program) {
   ByClass result{};
-  for (const State& state : program.states) result[class_index(state.role)] += state.type.bytes();
+  for (const State& state : program.states) {
+    if (state.space == MemorySpace::device) result[class_index(state.role)] += state.type.bytes();
+  }
   return result;
 }
 

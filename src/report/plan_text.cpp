@@ -101,6 +101,8 @@ std::string plan_text(const Plan& plan, const Settings& settings) {
   put(out, "{}\n", describe(plan, settings));
   put_classes(out, plan, peak);
   put(out, "\n");
+  if (const Bytes host = plan.host.planned_peak_bytes; host > Bytes(0))
+    put(out, "Host memory{:>14}  for values that wait there, beside the arena\n", format_bytes(host));
   put(out, "Bound{:>20}  no placement is lower; this one is {:.2f}% above\n\n", format_bytes(plan.bound_bytes),
       100 * share_of(plan.planned_peak_bytes - plan.bound_bytes, plan.bound_bytes));
   put_fullest_moment(out, plan, peak);

@@ -80,6 +80,7 @@ Json states_json(const Plan& plan, Lists& lists) {
   Json result = columns({"prefix", "rest", "layer", "class", "size", "place"});
   for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
     const State& state = plan.program.states[i];
+    if (state.space != MemorySpace::device) continue;  // the page draws the device's arena
     names.add(state.name);
     result["layer"].push_back(lists.layers.index_of(layers_of[i]));
     result["class"].push_back(static_cast<int>(class_of(state.role)));
@@ -99,7 +100,7 @@ struct Stay {
 
 std::vector<Stay> stays_of(const SectionPlan& placed) {
   std::vector<Stay> stays;
-  for (std::size_t b = 0; b < placed.liveness.buffers.size(); ++b) {
+  for (const std::size_t b : buffers_in(placed.liveness, MemorySpace::device)) {
     const Buffer& buffer = placed.liveness.buffers[b];
     for (std::size_t i = 0; i < buffer.tenants.size(); ++i) {
       const int end = i + 1 < buffer.tenants.size() ? buffer.tenants[i + 1].from : buffer.end;

@@ -106,6 +106,7 @@ std::vector<Event> events_of(const Plan& plan) {
   std::vector<Event> events;
   for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
     const State& state = plan.program.states[i];
+    if (state.space != MemorySpace::device) continue;
     events.push_back({.offset = plan.state_offsets[i],
                       .size = state.type.bytes(),
                       .frames = {{.value = state.name, .made_by = std::string(name_of(state.role))}}});
@@ -117,7 +118,7 @@ std::vector<Event> events_of(const Plan& plan) {
       if (section.kind != kind) continue;
       const SectionPlan& placed = plan.sections[s];
       const std::size_t first = events.size();
-      for (std::size_t b = 0; b < placed.liveness.buffers.size(); ++b) {
+      for (const std::size_t b : buffers_in(placed.liveness, MemorySpace::device)) {
         const Buffer& buffer = placed.liveness.buffers[b];
         std::vector<Frame> frames = frames_of(section, buffer);
         for (const bool alloc : {true, false}) {
@@ -140,7 +141,9 @@ std::vector<Event> events_of(const Plan& plan) {
 // The arena as the step leaves it: states, and free bytes between and above them.
 void put_segment(Pickle& out, const Plan& plan) {
   Bytes used;
-  for (const State& state : plan.program.states) used += state.type.bytes();
+  for (const State& state : plan.program.states) {
+    if (state.space == MemorySpace::device) used += state.type.bytes();
+  }
   out.begin_dict();
   put(out, "device", 0);
   put(out, "address", 0);
@@ -167,6 +170,7 @@ void put_segment(Pickle& out, const Plan& plan) {
   };
   for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
     const State& state = plan.program.states[i];
+    if (state.space != MemorySpace::device) continue;
     const Bytes offset = plan.state_offsets[i];
     if (offset > at) put_block(at, offset - at, "inactive", {});
     put_block(offset, state.type.bytes(), "active_allocated",

@@ -8,31 +8,41 @@
 
 namespace snug {
 
+namespace {
+
+// Where the transient region of an arena begins: at its end where there is none, since then the last state is not padded.
+Bytes begin_of_transient(const Plan& plan, MemorySpace space) {
+  return std::min(plan.in(space).persistent_bytes, plan.in(space).planned_peak_bytes);
+}
+
+}  // namespace
+
 Executor::Executor(const Plan& plan, const Backend& backend)
     : plan_(plan), device_(backend.device), scalars_(plan.program.scalars), metrics_(plan.program.metrics) {
   SNUG_CHECK(device_ != nullptr, "the {} backend is for planning only", backend.name);
-  arena_ = device_->make_arena(plan.planned_peak_bytes);
+  arenas_.emplace(plan, *device_);
   // Staging and scalars are read before a section writes them; everything else is written first.
   for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
     write(StateId(i), std::vector<std::byte>(static_cast<std::size_t>(plan.program.states[i].type.bytes().count())));
   }
   for (std::size_t i = 0; i < plan.program.sections.size(); ++i) sections_.push_back(bind(i, backend));
   node_seconds_.resize(plan.program.sections.size());
-  if (plan.red_zone > Bytes(0)) checker_ = std::make_unique<MemoryChecker>(plan, *arena_);
+  if (plan.red_zone > Bytes(0)) checker_ = std::make_unique<MemoryChecker>(plan, *arenas_);
 }
 
 Executor::~Executor() = default;
 
 std::optional<DriverMemory> Executor::driver_memory_beside_arena() const {
   std::optional<DriverMemory> memory = device_->driver_memory();
-  if (memory) memory->bytes = memory->bytes - arena_->size();
+  if (memory) memory->bytes = memory->bytes - arenas_->in(MemorySpace::device).size();
   return memory;
 }
 
 std::unique_ptr<SectionRunner> Executor::bind(std::size_t index, const Backend& backend) const {
   const Section& section = plan_.program.sections[index];
   const auto operand = [&](ValueId id) {
-    return Operand{.type = section.value(id).type, .data = arena_->data() + plan_.offset_of(index, id).count()};
+    const Value& value = section.value(id);
+    return Operand{.type = value.type, .data = arenas_->address(value.space, plan_.offset_of(index, id))};
   };
   std::vector<std::unique_ptr<BoundKernel>> kernels;
   for (const Node& node : section.nodes) {
@@ -77,7 +87,7 @@ void Executor::run_timed(std::size_t index) {
 
 void Executor::run(SectionKind kind) {
   const std::size_t index = index_of(kind);
-  if (measuring_) arena_->fill_from(plan_.persistent_bytes, canary_);
+  if (measuring_) start_canary();
   if (checker_) {
     checker_->begin_section(index);
     for (std::size_t i = 0; i < plan_.program.sections[index].nodes.size(); ++i) {
@@ -90,10 +100,26 @@ void Executor::run(SectionKind kind) {
   } else {
     sections_[index]->run();
   }
-  if (measuring_) {
-    measured_ = std::max({measured_, arena_->high_water_mark(plan_.persistent_bytes, canary_), end_of_workspaces(index)});
-    canary_ = canary_ == Arena::Canary::plain ? Arena::Canary::inverted : Arena::Canary::plain;
+  if (measuring_) follow_peaks(index);
+}
+
+void Executor::start_canary() {
+  for (const MemorySpace space : kMemorySpaces) {
+    if (arenas_->has(space)) arenas_->in(space).fill_from(begin_of_transient(plan_, space), canary_);
   }
+}
+
+void Executor::follow_peaks(std::size_t index) {
+  for (const MemorySpace space : kMemorySpaces) {
+    if (!arenas_->has(space)) continue;
+    const Bytes begin = begin_of_transient(plan_, space);
+    const Bytes mark = arenas_->in(space).high_water_mark(begin, canary_);
+    Bytes& measured = measured_[static_cast<std::size_t>(space)];
+    if (mark > begin) measured = std::max(measured, mark);
+  }
+  Bytes& on_device = measured_[static_cast<std::size_t>(MemorySpace::device)];
+  on_device = std::max(on_device, end_of_workspaces(index));
+  canary_ = canary_ == Arena::Canary::plain ? Arena::Canary::inverted : Arena::Canary::plain;
 }
 
 // A library need not write the last byte of the scratch that it asked for; the bytes were its own all the same.
@@ -110,13 +136,14 @@ Bytes Executor::end_of_workspaces(std::size_t index) const {
 void Executor::write(StateId id, std::span<const std::byte> source) {
   SNUG_CHECK(Bytes(static_cast<std::int64_t>(source.size())) <= plan_.program.state(id).type.bytes(),
              "{} bytes do not fit state '{}'", source.size(), plan_.program.state(id).name);
-  arena_->write(plan_.state_offsets[id.index()], source);
+  arenas_->in(plan_.program.state(id).space).write(plan_.state_offsets[id.index()], source);
 }
 
-void Executor::read(StateId id, std::span<std::byte> target) const {
-  SNUG_CHECK(Bytes(static_cast<std::int64_t>(target.size())) <= plan_.program.state(id).type.bytes(),
-             "state '{}' has fewer than {} bytes", plan_.program.state(id).name, target.size());
-  arena_->read(plan_.state_offsets[id.index()], target);
+void Executor::read(StateId id, Bytes from, std::span<std::byte> target) const {
+  const State& state = plan_.program.state(id);
+  SNUG_CHECK(from + Bytes(static_cast<std::int64_t>(target.size())) <= state.type.bytes(), "state '{}' has fewer than {} bytes",
+             state.name, from.count() + static_cast<std::int64_t>(target.size()));
+  arenas_->in(state.space).read(plan_.state_offsets[id.index()] + from, target);
 }
 
 void Executor::write_scalars(const Scalars& scalars) {
@@ -139,9 +166,11 @@ Metrics Executor::read_metrics() const {
 void Executor::start_measuring() {
   measuring_ = true;
   // Nothing transient used so far: the persistent region is in use from the start.
-  measured_ = Bytes(0);
+  measured_ = {};
   for (std::size_t i = 0; i < plan_.program.states.size(); ++i) {
-    measured_ = std::max(measured_, plan_.state_offsets[i] + plan_.program.states[i].type.bytes());
+    const State& state = plan_.program.states[i];
+    Bytes& measured = measured_[static_cast<std::size_t>(state.space)];
+    measured = std::max(measured, plan_.state_offsets[i] + state.type.bytes());
   }
 }
 

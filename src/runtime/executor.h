@@ -1,6 +1,7 @@
 // Runs a plan: binds every node's kernel to the addresses the plan gives, then walks the list. It knows no memory method.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "ir/kernel.h"
 #include "ir/scalars.h"
 #include "plan/plan.h"
+#include "runtime/arenas.h"
 
 namespace snug {
 
@@ -30,17 +32,19 @@ class Executor {
 
   // A state's bytes, or their first part, in the layout of its type.
   void write(StateId id, std::span<const std::byte> source);
-  void read(StateId id, std::span<std::byte> target) const;
+  void read(StateId id, std::span<std::byte> target) const { read(id, Bytes(0), target); }
+  void read(StateId id, Bytes from, std::span<std::byte> target) const;
   void write_scalars(const Scalars& scalars);
   void write_metrics(const Metrics& metrics);
   Metrics read_metrics() const;
 
-  // From the next run on, each section first fills the transient region with a canary, and `measured_peak_bytes` follows the
-  // highest byte that any run has changed, or that a kernel had as workspace. Run each section twice: the pattern alternates.
+  // From the next run on, each section first fills the transient region of every arena with a canary, and `measured_peak_bytes`
+  // follows the highest byte that any run has changed, or that a kernel had as workspace. Run each section twice: the pattern
+  // alternates.
   void start_measuring();
   // Sections run at full speed again; what was measured stays.
   void stop_measuring() { measuring_ = false; }
-  Bytes measured_peak_bytes() const { return measured_; }
+  Bytes measured_peak_bytes(MemorySpace space = MemorySpace::device) const { return measured_[static_cast<std::size_t>(space)]; }
 
   // From the next run on, sections run node by node, and `node_seconds` says how long each node of a section took in its last
   // run. A node has finished when the next one starts, so on a GPU the sum is more than a section takes at full speed.
@@ -51,27 +55,30 @@ class Executor {
   // One node alone, on what the arena holds. For who walks a section by hand.
   void run_node(SectionKind kind, std::size_t node) { sections_[index_of(kind)]->run_node(node); }
 
-  Arena& arena() { return *arena_; }
+  // InternalError where the plan puts nothing.
+  Arena& arena(MemorySpace space = MemorySpace::device) { return arenas_->in(space); }
   // What the driver holds on the device for this process beside the arena; nothing where Device::driver_memory says nothing.
   std::optional<DriverMemory> driver_memory_beside_arena() const;
   const Plan& plan() const { return plan_; }
 
  private:
   std::unique_ptr<SectionRunner> bind(std::size_t index, const Backend& backend) const;
+  void start_canary();
+  void follow_peaks(std::size_t index);
   Bytes end_of_workspaces(std::size_t index) const;
   std::size_t index_of(SectionKind kind) const;
   void run_timed(std::size_t index);
 
   const Plan& plan_;
   std::shared_ptr<Device> device_;
-  std::unique_ptr<Arena> arena_;
+  std::optional<Arenas> arenas_;
   std::vector<std::unique_ptr<SectionRunner>> sections_;
   std::unique_ptr<MemoryChecker> checker_;  // only in checking mode
   StateId scalars_;
   StateId metrics_;
   bool measuring_ = false;
   Arena::Canary canary_ = Arena::Canary::plain;
-  Bytes measured_;
+  std::array<Bytes, kMemorySpaces.size()> measured_{};
   bool timing_ = false;
   std::vector<std::vector<double>> node_seconds_;  // by section and node; empty before its first timed run
 };

@@ -29,13 +29,13 @@ std::uint64_t checksum_of(const std::byte* data, std::size_t bytes) {
 
 }  // namespace
 
-MemoryChecker::MemoryChecker(const Plan& plan, Arena& arena) : plan_(plan), arena_(arena) {
+MemoryChecker::MemoryChecker(const Plan& plan, const Arenas& arenas) : plan_(plan), arenas_(arenas) {
   SNUG_CHECK(plan.red_zone > Bytes(0), "checking mode needs a plan with red zones");
-  SNUG_CHECK(arena.host_accessible(), "checking mode needs an arena that the host can read");
+  SNUG_CHECK(arenas.in(MemorySpace::device).host_accessible(), "checking mode needs an arena that the host can read");
   for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
     const State& state = plan.program.states[i];
     states_.push_back({.name = state.name,
-                       .data = arena.data() + plan.state_offsets[i].count(),
+                       .data = arenas.address(state.space, plan.state_offsets[i]),
                        .bytes = static_cast<std::size_t>(state.type.bytes().count())});
     come_alive(states_.back());
   }
@@ -48,7 +48,7 @@ void MemoryChecker::begin_section(std::size_t section) {
   for (std::size_t i = 0; i < placed.liveness.buffers.size(); ++i) {
     const Buffer& buffer = placed.liveness.buffers[i];
     buffers_.push_back({.name = plan_.program.sections[section].value(buffer.tenants.front().value).name,
-                        .data = arena_.data() + placed.offsets[i].count(),
+                        .data = arenas_.address(buffer.space, placed.offsets[i]),
                         .bytes = static_cast<std::size_t>(buffer.size.count())});
   }
   // The host may have written states (input, scalars) since the last section.
@@ -90,7 +90,10 @@ void MemoryChecker::before_node(std::size_t index) {
 void MemoryChecker::after_node(std::size_t index) {
   const Node& node = plan_.program.sections[section_].nodes[index];
   const std::string culprit = describe(index);
-  if (!arena_.margins_untouched()) throw InternalError(fmt::format("{} wrote outside the arena", culprit));
+  for (const MemorySpace space : kMemorySpaces) {
+    if (arenas_.has(space) && !arenas_.in(space).margins_untouched())
+      throw InternalError(fmt::format("{} wrote outside the arena", culprit));
+  }
   for (const Region& state : states_) check_red_zones(state, culprit);
   for (const Region& buffer : buffers_) {
     if (buffer.alive) check_red_zones(buffer, culprit);

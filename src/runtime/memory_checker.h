@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/device.h"
 #include "plan/plan.h"
+#include "runtime/arenas.h"
 
 namespace snug {
 
 class MemoryChecker {
  public:
-  // The plan must have red zones, and the arena be readable by the host.
-  MemoryChecker(const Plan& plan, Arena& arena);
+  // The plan must have red zones, and its arenas be readable by the host.
+  MemoryChecker(const Plan& plan, const Arenas& arenas);
 
   void begin_section(std::size_t section);
   // InternalError when a value that the node reads is not what its writer left there. Then poisons what the node is about to
@@ -37,7 +37,7 @@ class MemoryChecker {
   std::string describe(std::size_t node) const;
 
   const Plan& plan_;
-  Arena& arena_;
+  const Arenas& arenas_;
   std::size_t section_ = 0;
   std::vector<Region> states_;
   std::vector<Region> buffers_;  // of the current section

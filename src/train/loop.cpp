@@ -132,6 +132,8 @@ LoopResult Loop::run() {
   result_.last_evaluation = progress_.last_evaluation;
   result_.best_accuracy = progress_.best_metric;
   result_.measured_peak_bytes = measured_peak();
+  if (made_a_step_ && session_.plan().host.planned_peak_bytes > Bytes(0))
+    result_.measured_host_bytes = session_.executor().measured_peak_bytes(MemorySpace::host);
   if (session_.follows_gradients()) result_.loss_scale = session_.loss_scale();
   return result_;
 }

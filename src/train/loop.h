@@ -54,6 +54,7 @@ struct LoopResult {
   std::optional<Evaluation> last_evaluation;  // the run's
   std::optional<double> best_accuracy;
   std::filesystem::path last_snapshot;
+  std::optional<Bytes> measured_host_bytes;  // this process's, where the plan keeps values there and it made a step
   std::optional<Bytes> measured_peak_bytes;  // the run's; nothing: it made no step, and earlier processes did not keep it
   std::optional<LossScale> loss_scale;       // where it follows the gradients
 };

@@ -18,9 +18,10 @@ constexpr const char* kAsDeviceGrowth = "nvml device growth";
 Overheads measure_overheads(Session& session) {
   Executor& executor = session.executor();
   const Bytes resident = process_memory().peak_resident;
-  const Bytes arena = executor.arena().host_accessible() ? session.plan().planned_peak_bytes : Bytes(0);
+  const Plan& plan = session.plan();
+  const Bytes arenas = plan.host.planned_peak_bytes + (executor.arena().host_accessible() ? plan.planned_peak_bytes : Bytes(0));
   return {.peak_resident_bytes = resident,
-          .process_overhead_bytes = resident - arena,
+          .process_overhead_bytes = resident - arenas,
           .device = executor.driver_memory_beside_arena()};
 }
 

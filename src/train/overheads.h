@@ -14,7 +14,7 @@ namespace snug::train {
 
 struct Overheads {
   Bytes peak_resident_bytes;           // of the process, as the operating system counts
-  Bytes process_overhead_bytes;        // what of that is not the arena
+  Bytes process_overhead_bytes;        // what of that is no arena
   std::optional<DriverMemory> device;  // what the driver of a GPU holds for the process beside the arena
 };
 

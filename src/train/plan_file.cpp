@@ -109,13 +109,28 @@ ModelForm parse_form(Words& words) {
   return form;
 }
 
-bool in_host_memory(const Program& program) {
-  if (std::any_of(program.states.begin(), program.states.end(), [](const State& s) { return s.space != MemorySpace::device; }))
-    return true;
-  return std::any_of(program.sections.begin(), program.sections.end(), [](const Section& section) {
-    return std::any_of(section.values.begin(), section.values.end(),
-                       [](const Value& value) { return value.space != MemorySpace::device; });
-  });
+// Heights, bounds and sizes of one memory's arena, which follow from where everything lies in it.
+void measure_arena(MemorySpace space, Plan& plan) {
+  ArenaPlan& arena = plan.in(space);
+  Bytes top;
+  for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
+    const State& state = plan.program.states[i];
+    if (state.space == space) top = std::max(top, plan.state_offsets[i] + state.type.bytes() + plan.red_zone);
+  }
+  arena.planned_peak_bytes = arena.bound_bytes = top;
+  for (SectionPlan& section : plan.sections) {
+    const std::vector<std::size_t> buffers = buffers_in(section.liveness, space);
+    if (buffers.empty()) continue;
+    RegionPlan& region = section.in(space);
+    for (const std::size_t i : buffers) {
+      const Bytes end = section.offsets[i] + section.liveness.buffers[i].size + plan.red_zone;
+      region.height = std::max(region.height, end - arena.persistent_bytes);
+      arena.planned_peak_bytes = std::max(arena.planned_peak_bytes, end);
+    }
+    region.method = "saved";
+    region.bound = placement::lower_bound(placement_problem(section.liveness, space, plan.red_zone));
+    arena.bound_bytes = std::max(arena.bound_bytes, arena.persistent_bytes + region.bound);
+  }
 }
 
 }  // namespace
@@ -126,7 +141,9 @@ std::string print_plan(const Plan& plan) {
   std::size_t places = plan.state_offsets.size();
   for (const SectionPlan& section : plan.sections) places += section.offsets.size();
   text.reserve(text.size() + places * 16 + 512);  // growing would double it
-  text += fmt::format("{}red_zone {} persistent {}\n", kPlacement, plan.red_zone.count(), plan.persistent_bytes.count());
+  text += fmt::format("{}red_zone {} persistent {}", kPlacement, plan.red_zone.count(), plan.persistent_bytes.count());
+  if (plan.host.persistent_bytes > Bytes(0)) text += fmt::format(" host_persistent {}", plan.host.persistent_bytes.count());
+  text += '\n';
   const auto line = [&](std::string_view of, const std::vector<Bytes>& offsets) {
     text += fmt::format("place {}", of);
     for (const Bytes offset : offsets) text += fmt::format(" {}", offset.count());
@@ -150,7 +167,6 @@ Plan parse_plan(std::string_view text) {
   if (const auto defect = find_defect(plan.program)) {
     throw_user_error("the plan's program is not sound: {}", defect->substr(0, defect->find('\n')));
   }
-  if (in_host_memory(plan.program)) throw UserError("the plan has values in host memory, which this Snug does not place");
   check_sizes(plan.program);
 
   Words words(text.substr(split + kPlacement.size()));
@@ -158,29 +174,24 @@ Plan parse_plan(std::string_view text) {
   plan.red_zone = words.bytes();
   words.expect("persistent");
   plan.persistent_bytes = words.bytes();
+  std::string_view word = words.next();
+  if (word == "host_persistent") {
+    plan.host.persistent_bytes = words.bytes();
+    word = words.next();
+  }
+  if (!word.empty()) throw_user_error("the plan's placement has '{}' where its first line ends", word.substr(0, 40));
   words.end_line();
   if (plan.red_zone.count() % kAlignment.count() != 0 || plan.red_zone.count() > (1 << 20))
     throw_user_error("the plan has red zones of {} bytes", plan.red_zone.count());
   plan.state_offsets = words.offsets("states", plan.program.states.size());
-  Bytes top;
-  for (std::size_t i = 0; i < plan.program.states.size(); ++i)
-    top = std::max(top, plan.state_offsets[i] + plan.program.states[i].type.bytes() + plan.red_zone);
-  plan.bound_bytes = top;
   for (const Section& section : plan.program.sections) {
-    SectionPlan placed{.liveness = liveness(section), .offsets = {}, .height = {}, .bound = {}, .method = "saved"};
+    SectionPlan placed;
+    placed.liveness = liveness(section);
     placed.offsets = words.offsets(name_of(section.kind), placed.liveness.buffers.size());
-    for (std::size_t i = 0; i < placed.offsets.size(); ++i) {
-      const Bytes end = placed.offsets[i] + placed.liveness.buffers[i].size + plan.red_zone;
-      placed.height = std::max(placed.height, end - plan.persistent_bytes);
-      top = std::max(top, end);
-    }
-    if (!placed.offsets.empty()) {
-      placed.bound = placement::lower_bound(placement_problem(placed.liveness, plan.red_zone));
-      plan.bound_bytes = std::max(plan.bound_bytes, plan.persistent_bytes + placed.bound);
-    }
     plan.sections.push_back(std::move(placed));
   }
-  std::string_view word = words.next();
+  for (const MemorySpace space : kMemorySpaces) measure_arena(space, plan);
+  word = words.next();
   if (word == "form") {
     plan.form = parse_form(words);
     word = words.next();
@@ -190,7 +201,6 @@ Plan parse_plan(std::string_view text) {
     word = words.next();
   }
   if (!word.empty() || !words.at_end()) throw_user_error("the plan has '{}' behind its placement", word.substr(0, 40));
-  plan.planned_peak_bytes = top;
   if (const auto violation = find_violation(plan)) throw_user_error("the plan's placement is not valid: {}", *violation);
   return plan;
 }
@@ -309,7 +319,7 @@ std::optional<std::string> find_kernel_misfit(const Plan& plan, const Backend& b
       if (kernel == nullptr || kernel->op != node.op->name)
         return fmt::format("the {} backend has no kernel '{}' for {}", backend.name, node.kernel, node.op->name);
       const NodeTypes types = types_of(section, node);
-      const KernelMatch match = kernel->match(backend.query(node, types));
+      const KernelMatch match = kernel->answer(backend.query(node, types));
       if (const auto* refusal = std::get_if<Refuse>(&match))
         return fmt::format("kernel '{}' does not take a node of the plan ({})", node.kernel, refusal->reason);
       const Bytes given = node.workspace.valid() ? section.value(node.workspace).type.bytes() : Bytes(0);

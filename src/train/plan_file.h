@@ -10,6 +10,9 @@
 //   form precision bf16 nonzero 0.5 momentum_bits 32
 //   made_for 2 threads, AMD EPYC, avx512_core_bf16, oneDNN 2.6.3
 //
+// Offsets count from the start of the arena of a value's memory. Where states lie in host memory the first line goes on with
+// `host_persistent` and where the transient values there begin.
+//
 // A file ends with the checksum of all lines before it: a plan that was edited would compute something else without a word.
 #pragma once
 

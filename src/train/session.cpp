@@ -177,7 +177,7 @@ void Session::read_logical(StateId id, std::span<std::byte> target) const {
              logical_bytes(id), target.size());
   if (type.layout.kind == Layout::Kind::row_major) return executor_->read(id, target);
   // On the host as it lies in the arena, elsewhere brought here first.
-  const Arena& arena = executor_->arena();
+  const Arena& arena = executor_->arena(plan_->program.state(id).space);
   const auto bytes = static_cast<std::size_t>(type.bytes().count());
   std::vector<std::byte> copy(arena.host_accessible() ? 0 : bytes);
   if (!copy.empty()) executor_->read(id, copy);
@@ -200,7 +200,7 @@ void Session::read_logical_in_pieces(StateId id, const std::function<void(std::s
   }
   for (std::size_t begin = 0; begin < bytes; begin += buffer.size()) {
     const std::span<std::byte> piece = std::span(buffer).first(std::min(buffer.size(), bytes - begin));
-    executor_->arena().read(plan_->state_offsets[id.index()] + Bytes(static_cast<std::int64_t>(begin)), piece);
+    executor_->read(id, Bytes(static_cast<std::int64_t>(begin)), piece);
     use(piece);
   }
 }

@@ -10,7 +10,9 @@ namespace snug {
 
 namespace {
 
-std::unique_ptr<Arena> arena_of(std::int64_t size) { return backends::host_device(1)->make_arena(Bytes(size)); }
+std::unique_ptr<Arena> arena_of(std::int64_t size) {
+  return backends::host_device(1)->make_arena(MemorySpace::device, Bytes(size));
+}
 
 TEST(HostArena, StartsOnTheAlignmentWhateverItsSize) {
   for (const std::int64_t size : {1, 63, 64, 65, 4096, 4097, 1'000'003}) {
@@ -65,6 +67,20 @@ TEST(HostArena, AByteWrittenWithOneCanarysValueShowsUnderTheOther) {
 }
 
 TEST(HostArena, RefusesWhatTheOperatingSystemDoesNotHave) { EXPECT_THROW(arena_of(std::int64_t{1} << 60U), DoesNotFit); }
+
+TEST(HostArena, ARefusalNamesTheMemory) {
+  const auto refusal = [](MemorySpace space) -> std::string {
+    try {
+      backends::host_device(1)->make_arena(space, Bytes(std::int64_t{1} << 60U));
+    } catch (const DoesNotFit& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(refusal(MemorySpace::device).starts_with("the operating system refuses an arena of 1152921504606846976 bytes ("));
+  EXPECT_TRUE(refusal(MemorySpace::host)
+                  .starts_with("the operating system refuses an arena of 1152921504606846976 bytes for values in host memory ("));
+}
 
 TEST(HostArena, MayBeEmpty) {
   const auto arena_owner = arena_of(0);

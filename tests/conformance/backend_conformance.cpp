@@ -102,16 +102,22 @@ struct InPlace {
 
 constexpr std::byte kPoison{0xFF};  // NaN as a real number
 
+using Spaces = std::vector<MemorySpace>;  // by input; those not listed lie on the device
+
 // A program of one node, all of whose operands are states, and an executor for it.
 class OneNode {
  public:
   OneNode(const Backend& backend, const OpDef& op, const Attributes& attributes, std::vector<Type> inputs,
-          const std::vector<InPlace>& in_place)
+          const std::vector<InPlace>& in_place, const Spaces& spaces = {})
       : outputs_(infer_types(op, {inputs, attributes})), in_place_(in_place), inputs_(std::move(inputs)) {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) input_states_.push_back(add_state(fmt::format("in{}", i), inputs_[i]));
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const MemorySpace space = i < spaces.size() ? spaces[i] : MemorySpace::device;
+      input_states_.push_back(add_state(fmt::format("in{}", i), inputs_[i], space));
+    }
+    const MemorySpace output_space = op.output_space == nullptr ? MemorySpace::device : op.output_space(attributes);
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       const auto shared = std::find_if(in_place.begin(), in_place.end(), [&](const InPlace& p) { return p.output == o; });
-      output_states_.push_back(shared == in_place.end() ? add_state(fmt::format("out{}", o), outputs_[o])
+      output_states_.push_back(shared == in_place.end() ? add_state(fmt::format("out{}", o), outputs_[o], output_space)
                                                         : input_states_[shared->input]);
     }
     program_.name = "case";
@@ -141,20 +147,23 @@ class OneNode {
     const std::vector<std::byte> before = snapshot();
     executor_->run(SectionKind::micro);
     const std::vector<std::byte> after = snapshot();
-    if (!arena.margins_untouched()) complaints.emplace_back("wrote outside the arena");
+    for (const MemorySpace space : kMemorySpaces) {
+      if (plan_.in(space).planned_peak_bytes > Bytes(0) && !executor_->arena(space).margins_untouched())
+        complaints.emplace_back("wrote outside the arena");
+    }
     check_the_rest(before, after, complaints);
 
     std::vector<std::vector<std::byte>> results;
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
-      const auto begin = after.begin() + plan_.state_offsets[output_states_[o].index()].count();
-      results.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(bytes(outputs_[o])));
+      results.emplace_back(bytes(outputs_[o]));
+      executor_->read(output_states_[o], results.back());
     }
     return results;
   }
 
  private:
-  StateId add_state(std::string name, const Type& type) {
-    program_.states.push_back({.name = std::move(name), .type = type, .role = Role::input});
+  StateId add_state(std::string name, const Type& type, MemorySpace space) {
+    program_.states.push_back({.name = std::move(name), .type = type, .role = Role::input, .space = space});
     return StateId(program_.states.size() - 1);
   }
 
@@ -164,7 +173,7 @@ class OneNode {
     return std::any_of(in_place_.begin(), in_place_.end(), [&](const InPlace& p) { return p.output == output; });
   }
 
-  // Everything but the workspace, alignment gaps included.
+  // Everything on the device but the workspace, alignment gaps included.
   std::vector<std::byte> snapshot() const {
     const std::int64_t end = std::min(plan_.persistent_bytes.count(), plan_.planned_peak_bytes.count());
     std::vector<std::byte> copy(static_cast<std::size_t>(end));
@@ -176,6 +185,7 @@ class OneNode {
                       std::vector<std::string>& complaints) const {
     std::vector<bool> may_change(before.size(), false);
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      if (plan_.program.state(output_states_[o]).space != MemorySpace::device) continue;
       const auto begin = static_cast<std::size_t>(plan_.state_offsets[output_states_[o].index()].count());
       std::fill_n(may_change.begin() + static_cast<std::ptrdiff_t>(begin), bytes(outputs_[o]), true);
     }
@@ -188,6 +198,7 @@ class OneNode {
 
   std::string owner_of(std::size_t byte) const {
     for (std::size_t s = 0; s < plan_.program.states.size(); ++s) {
+      if (plan_.program.states[s].space != MemorySpace::device) continue;
       const auto begin = static_cast<std::size_t>(plan_.state_offsets[s].count());
       if (byte >= begin && byte < begin + bytes(plan_.program.states[s].type)) return plan_.program.states[s].name;
     }
@@ -229,13 +240,14 @@ class Comparer {
     for (const OperandSpec& spec : test.operands) {
       types_.push_back(type_of(spec, dtype));
       values_.push_back(values_of(spec, dtype, ++seed));
+      spaces_.push_back(spec.on_host ? MemorySpace::host : MemorySpace::device);
     }
   }
 
   Comparison run() {
     if (chosen(attributes_, types_, &result_.refusal) == nullptr) return result_;
     const auto expected = reference();
-    OneNode node(backend_, *test_.op, attributes_, types_, {});
+    OneNode node(backend_, *test_.op, attributes_, types_, {}, spaces_);
     result_.kernel = node.kernel();
     const auto plain = run_repeatedly(node, values_, "");
     for (std::size_t o = 0; o < plain.size(); ++o) check_values(node.output_types()[o], plain[o], expected[o], o);
@@ -266,7 +278,7 @@ class Comparer {
     static const Backend reference_backend = backends::reference_backend(2);
     std::vector<Type> types;
     for (const OperandSpec& spec : test_.operands) types.push_back(type_of(spec, DType::f64));
-    OneNode node(reference_backend, *test_.op, attributes_for(test_, DType::f64), types, {});
+    OneNode node(reference_backend, *test_.op, attributes_for(test_, DType::f64), types, {}, spaces_);
     std::vector<std::string> complaints;
     const auto outputs = node.run(values_, complaints);
     SNUG_CHECK(complaints.empty(), "the reference itself: {}", complaints.front());
@@ -310,7 +322,9 @@ class Comparer {
     for (const InPlacePromise& promise : test_.op->in_place) {
       if (promise.output >= outputs.size() || promise.input >= types_.size()) continue;
       if (outputs[promise.output] != types_[promise.input]) continue;
-      OneNode node(backend_, *test_.op, attributes_, types_, {{promise.output, promise.input}});
+      const bool crosses = test_.op->output_space != nullptr;
+      if (crosses && test_.op->output_space(attributes_) != spaces_[promise.input]) continue;
+      OneNode node(backend_, *test_.op, attributes_, types_, {{promise.output, promise.input}}, spaces_);
       const std::string how = fmt::format("in place of input {}: ", promise.input);
       if (run_repeatedly(node, values_, how) != plain) complain(how + "gives other bits");
     }
@@ -348,6 +362,7 @@ class Comparer {
   const OpCase& test_;
   Attributes attributes_;
   std::vector<Type> types_;
+  Spaces spaces_;
   std::vector<Values> values_;
   Comparison result_;
 };

@@ -34,6 +34,7 @@ struct OperandSpec {
   Scalars scalars = {};
   bool row_major = false;            // rank 4 is channels-last otherwise
   std::vector<double> numbers = {};  // exactly these, where they are given
+  bool on_host = false;              // in host memory
 };
 
 struct OpCase {

@@ -79,6 +79,13 @@ void add_whole_images(std::vector<OpCase>& cases, const std::string& name, Shape
   cases.push_back({"shortcut_grad_" + name, &ops::shortcut_grad, {real(output)}, backward});
   cases.push_back({"relayout_to_row_major_" + name, &ops::relayout, {real(shape)}, {{"channels_last", kOne * 0}}});
   cases.push_back({"relayout_to_channels_last_" + name, &ops::relayout, {row_major(shape)}, {{"channels_last", kOne}}});
+  for (const bool from_host : {false, true}) {
+    OperandSpec x = real(shape);
+    x.on_host = from_host;
+    const std::string from = from_host ? "from_host_" : "from_device_";
+    cases.push_back({"copy_to_host_" + from + name, &ops::copy_to_space, {x}, {{"host", kOne}}});
+    cases.push_back({"copy_to_device_" + from + name, &ops::copy_to_space, {x}, {{"host", kOne * 0}}});
+  }
   cases.push_back(
       {"reshape_" + name, &ops::reshape, {row_major(shape)}, {{"shape", Integers{dims[0], dims[1] * dims[2] * dims[3]}}}});
   cases.push_back({"sum_to_channels_" + name, &ops::sum_to_channels, {real(shape)}, {}, pixels * static_cast<double>(shape[0])});

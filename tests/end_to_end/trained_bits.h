@@ -38,6 +38,7 @@ struct TrainedBits {
   Bytes planned;
   Bytes transient;  // what the planned bytes are above the persistent ones
   Bytes measured;   // when asked for
+  Bytes host_planned, host_measured;
 };
 
 // Dropout, augmented images, unfused ReLUs with and without batch norm, a maximum's argmax, group norm, a bias.
@@ -107,7 +108,9 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how, con
   bits.states = support::state_bytes(session);
   bits.planned = plan.planned_peak_bytes;
   bits.transient = plan.planned_peak_bytes - plan.persistent_bytes;
+  bits.host_planned = plan.host.planned_peak_bytes;
   if (how.measured) bits.measured = session.executor().measured_peak_bytes();
+  if (how.measured) bits.host_measured = session.executor().measured_peak_bytes(MemorySpace::host);
   return bits;
 }
 

@@ -17,9 +17,9 @@ class FakeDevice final : public Device {
  public:
   explicit FakeDevice(std::shared_ptr<Device> host) : host_(std::move(host)) {}
 
-  std::unique_ptr<Arena> make_arena(Bytes size) override {
-    arena_ = size;
-    return host_->make_arena(size);
+  std::unique_ptr<Arena> make_arena(MemorySpace space, Bytes size) override {
+    if (space == MemorySpace::device) arena_ = size;
+    return host_->make_arena(space, size);
   }
   std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) override {
     return host_->make_runner(std::move(kernels));

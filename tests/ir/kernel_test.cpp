@@ -52,5 +52,38 @@ TEST(Backend, FindsKernelsByName) {
   EXPECT_EQ(backend.find("fast"), nullptr);
 }
 
+TEST(Backend, AKernelThatDoesNotSayOtherwiseRefusesHostMemory) {
+  static constexpr KernelDef kCrossing{.name = "crossing", .op = "copy", .match = accept, .takes_host = true};
+  Backend backend{.name = "b", .kernels = {&kFast, &kCrossing, &kLast}};
+  backend.answers = std::make_shared<KernelAnswers>();
+  const Attributes attributes;
+  KernelQuery query{.op = *find_test_op("copy"), .attributes = attributes, .inputs = {}, .outputs = {}};
+  Accept taken;
+  EXPECT_EQ(backend.choose(query, taken), &kFast);
+  query.touches_host = true;
+  std::vector<std::string> refusals;
+  EXPECT_EQ(backend.choose(query, taken, &refusals), &kCrossing);
+  EXPECT_EQ(refusals,
+            std::vector<std::string>{"fast: an operand lies in host memory, and this kernel works on the device alone"});
+  query.touches_host = false;
+  EXPECT_EQ(backend.choose(query, taken), &kFast) << "what was answered about the other memory is not an answer here";
+}
+
+TEST(Backend, AQuerySaysWhetherAnOperandLiesInHostMemory) {
+  const Program program =
+      parse(with_states("%a = make() {shape=[4]} : f32[4] activation ; forward\n"
+                        "%h = cross(%a) {host=1} : f32[4] activation host ; forward\n"
+                        "%b = cross(%h) {host=0} : f32[4] activation ; forward\n"
+                        "%c = copy(%b) : f32[4] activation ; forward\n"));
+  const Section& section = program.sections[0];
+  const Backend backend{.name = "b", .kernels = {}};
+  std::vector<bool> touches;
+  for (const Node& node : section.nodes) {
+    const NodeTypes types = types_of(section, node);
+    touches.push_back(backend.query(node, types).touches_host);
+  }
+  EXPECT_EQ(touches, (std::vector<bool>{false, true, true, false}));
+}
+
 }  // namespace
 }  // namespace snug::testing

@@ -2,7 +2,7 @@
 //
 //   make() {shape} -> f32          copy(x) -> y, in place          plain(x) -> y, no promise, may accumulate
 //   sum(a, b) -> y, in either      view(x) {shape} -> y            pair(x) -> first, second, each in x
-//   step(w, g) -> w, g, each in its own
+//   step(w, g) -> w, g, each in its own    cross(x) {host: 0|1} -> y, in either memory, in place
 #pragma once
 
 #include <array>
@@ -48,14 +48,19 @@ inline constexpr std::array<InPlacePromise, 2> kEach{{{0, 0}, {1, 1}}};
 inline constexpr std::array<InPlacePromise, 2> kBothInFirst{{{0, 0}, {1, 0}}};
 inline constexpr std::array<std::string_view, 2> kPairOutputs{"first", "second"};
 
-inline constexpr std::array<OpDef, 7> kTestOps{
+inline MemorySpace crossed(const Attributes& attributes) {
+  return attributes.integer_or("host", 0) == 1 ? MemorySpace::host : MemorySpace::device;
+}
+
+inline constexpr std::array<OpDef, 8> kTestOps{
     {{.name = "make", .infer = infer_make},
      {.name = "copy", .infer = infer_like<1, 1>, .in_place = kFirst},
      {.name = "plain", .infer = infer_like<1, 1>, .may_accumulate = true},
      {.name = "sum", .infer = infer_like<2, 1>, .in_place = kEither},
      {.name = "view", .infer = infer_view, .is_view = true},
      {.name = "pair", .infer = infer_like<1, 2>, .in_place = kBothInFirst, .outputs = kPairOutputs},
-     {.name = "step", .infer = infer_like<2, 2>, .in_place = kEach}}};
+     {.name = "step", .infer = infer_like<2, 2>, .in_place = kEach},
+     {.name = "cross", .infer = infer_like<1, 1>, .in_place = kFirst, .output_space = crossed}}};
 
 inline const OpDef* find_test_op(std::string_view name) {
   for (const OpDef& op : kTestOps) {

@@ -157,7 +157,8 @@ TEST(Verify, BytesAreTakenOnlyByPromise) {
 }
 
 TEST(Verify, BytesAreTakenOnlyInTheSameSpaceAndLayout) {
-  EXPECT_EQ(defect(kMakeA + "%b = copy(%a) : f32[4] activation host in %a ; forward\n"),
+  EXPECT_EQ(defect(kMakeA + "%b = cross(%a) {host=0} : f32[4] activation in %a ; forward\n"), "");
+  EXPECT_EQ(defect(kMakeA + "%b = cross(%a) {host=1} : f32[4] activation host in %a ; forward\n"),
             "section micro: %b and %a are in different memory spaces");
   EXPECT_EQ(defect("%a = make() {shape=[2,3,4]} : f32[2x3x4] activation ; forward\n"
                    "%b = copy(%a) : f32[2x3x4]/channels_last activation in %a ; forward\n"),
@@ -228,6 +229,48 @@ TEST(Verify, IdsThatDoNotExistAreReportedNotFollowed) {
             "section micro: 'b' is a state and cannot take other bytes\n  in: b@0 = copy(%a) : state ; forward");
   EXPECT_EQ(broken([&](Section& section, Node& node) { section.value(node.inputs[0]).state = StateId(1000); }),
             "section micro: 'a' is a version of a state that does not exist\n  in: a@0 = make() {shape=[4]} : state ; forward");
+}
+
+TEST(Verify, AnOpThatCrossesHasItsOutputsWhereItSays) {
+  EXPECT_EQ(defect(kMakeA + "%h = cross(%a) {host=1} : f32[4] activation host ; forward\n"
+                            "%i = cross(%h) {host=1} : f32[4] activation host ; forward\n"
+                            "%b = cross(%h) {host=0} : f32[4] activation ; forward\n"),
+            "");
+  EXPECT_EQ(defect(kMakeA + "%h = cross(%a) {host=1} : f32[4] activation ; forward\n"),
+            "section micro: 'h' lies in device memory, but the op writes host memory");
+  EXPECT_EQ(defect(kMakeA + "%h = cross(%a) {host=0} : f32[4] activation host ; forward\n"),
+            "section micro: 'h' lies in host memory, but the op writes device memory");
+}
+
+TEST(Verify, EveryOtherOpWorksOnTheDeviceAlone) {
+  const std::string to_host = kMakeA + "%h = cross(%a) {host=1} : f32[4] activation host ; forward\n";
+  EXPECT_EQ(defect(to_host + "%b = copy(%h) : f32[4] activation ; forward\n"),
+            "section micro: 'h' lies in host memory, and copy works on the device alone; copy it there first");
+  EXPECT_EQ(defect("%a = make() {shape=[4]} : f32[4] activation host ; forward\n"),
+            "section micro: 'a' lies in host memory, and make works on the device alone; copy it there first");
+  EXPECT_EQ(defect(to_host + "%v = view(%h) {shape=[2,2]} : f32[2x2] activation host in %h ; forward\n"),
+            "section micro: 'h' lies in host memory, and view works on the device alone; copy it there first");
+}
+
+TEST(Verify, AStateHasOneMemoryInAllItsVersions) {
+  const std::string text =
+      "program test batch 4 microbatch 2\n"
+      "state w : f32[4] parameter host\n"
+      "section micro\n"
+      "  w@1 = cross(w@0) {host=1} : state ; forward\n";
+  EXPECT_EQ(defect_of(parse(text)), "");
+  for (const std::size_t operand : {0U, 1U}) {
+    Program program = parse(text);
+    const Node& node = program.sections[0].nodes[0];
+    program.sections[0].value(operand == 0 ? node.inputs[0] : node.outputs[0]).space = MemorySpace::device;
+    EXPECT_NE(defect_of(program), "") << operand;
+  }
+}
+
+TEST(Verify, AWorkspaceIsOnTheDevice) {
+  Program program = parse(with_states(kMakeA + "%b = copy(%a) : f32[4] activation using k workspace %s u8[64] ; forward\n"));
+  program.sections[0].value(program.sections[0].nodes[1].workspace).space = MemorySpace::host;
+  EXPECT_EQ(defect_of(program), "section micro: %s is a workspace in host memory");
 }
 
 }  // namespace

@@ -34,7 +34,10 @@ TEST(Flops, OfPoolingCountTheWindows) {
   EXPECT_EQ(flops("avg_pool_grad", {"f32[2x4x4x4]"}, pool + ", input_shape=[2,4,8,8]"), 2 * 4 * 4 * 4 * 9);
 }
 
-TEST(Flops, OfMovingBytesAreNone) { EXPECT_EQ(flops("reshape", {"f32[2x3]"}, "shape=[6]"), 0); }
+TEST(Flops, OfMovingBytesAreNone) {
+  EXPECT_EQ(flops("reshape", {"f32[2x3]"}, "shape=[6]"), 0);
+  EXPECT_EQ(flops("copy_to_space", {"f32[2x3]"}, "host=0"), 0);
+}
 
 TEST(Flops, ThatCannotBeCountedAreRefusedNotOverflowed) {
   const std::string wide = "kernel=[1048576,1048576], stride=[1,1], padding=[524288,524288]";

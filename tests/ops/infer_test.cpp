@@ -175,6 +175,9 @@ TEST(Infer, ShapesAndLayouts) {
   EXPECT_EQ(infer("shortcut", {"f32[2x3x5x4]"}, "stride=2, channels=6"), "f32[2x6x3x2]");
   EXPECT_EQ(infer("shortcut_grad", {"f32[2x6x3x2]"}, "stride=2, channels=6, input_shape=[2,3,5,4]"),
             "f32[2x3x5x4]/channels_last");
+  EXPECT_EQ(infer("copy_to_space", {"bf16[2x3x4x4]/channels_last"}, "host=1"), "bf16[2x3x4x4]/channels_last");
+  EXPECT_EQ(infer("copy_to_space", {"f32[4]"}, "host=2"),
+            "copy_to_space: host is 2; it is 1 for a copy to host memory, 0 for one to the device");
   EXPECT_EQ(infer("reshape", {"f32[2x3x4x4]"}, "shape=[2,47]"), "reshape: [2x3x4x4] has 96 elements and cannot become [2x47]");
   EXPECT_EQ(infer("reshape", {"f32[2x3x4x4]/channels_last"}, "shape=[2,48]"),
             "reshape: f32[2x3x4x4]/channels_last does not lie in logical order; relayout it first");

@@ -96,8 +96,8 @@ TEST(Pipeline, SelectsKernelsAndSharesBytesLast) {
     EXPECT_EQ(pass.required, pass.name == "select_kernels") << pass.name;
   }
   EXPECT_EQ(names,
-            "eliminate_dead_nodes checkpoint compress_activations drop_gradients fuse_update accumulate_in_place "
-            "prepack_weights select_kernels share_bytes ");
+            "eliminate_dead_nodes checkpoint compress_activations offload_activations drop_gradients fuse_update "
+            "accumulate_in_place prepack_weights select_kernels share_bytes ");
 }
 
 }  // namespace

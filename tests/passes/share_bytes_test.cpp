@@ -143,9 +143,17 @@ TEST(ShareBytes, ASmallerValueDoesNotTakeLargerBytes) {
 
 TEST(ShareBytes, HostAndDeviceBytesStayApart) {
   const std::string nodes =
-      "%a = linear(x@0, w@0) : f32[2x4] activation host ; forward a\n"
-      "%r = relu(%a) : f32[2x4] activation ; forward r\n";
+      "%a = linear(x@0, w@0) : f32[2x4] activation ; forward a\n"
+      "%h = copy_to_space(%a) {host=1} : f32[2x4] activation host ; forward a\n"
+      "%b = copy_to_space(%h) {host=0} : f32[2x4] activation ; forward a\n";
   EXPECT_EQ(shared(nodes), nodes);
+}
+
+TEST(ShareBytes, ACopyToWhereItLiesIsTheValueItself) {
+  const std::string nodes =
+      "%a = linear(x@0, w@0) : f32[2x4] activation ; forward a\n"
+      "%b = copy_to_space(%a) {host=0} : f32[2x4] activation";
+  EXPECT_EQ(shared(nodes + " ; forward a\n"), nodes + " in %a ; forward a\n");
 }
 
 }  // namespace

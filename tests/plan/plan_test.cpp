@@ -119,12 +119,6 @@ TEST(Place, SizesThatCannotBeCountedAreRefused) {
   }
 }
 
-TEST(Place, HostMemoryIsNotPlannedYet) {
-  EXPECT_THROW(place(program_of("state h : f32[4] parameter host\n")), InternalError);
-  EXPECT_THROW(place(program_of(std::string(kStates) + "section micro\n  %a = relu(x@0) : f32[2x8] activation host ; forward\n")),
-               InternalError);
-}
-
 TEST(Plan, KnowsWhereEveryValueLies) {
   const Plan plan = place(program_of(std::string(kStates) + "section micro\n"
                                                             "  %a = linear(x@0, w@0) : f32[2x8] activation ; forward a\n"

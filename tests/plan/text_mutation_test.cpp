@@ -152,13 +152,6 @@ bool shares_bytes(const Program& program) {
   return false;
 }
 
-bool uses_host_memory(const Program& program) {
-  const auto on_host = [](const auto& thing) { return thing.space == MemorySpace::host; };
-  bool any = std::any_of(program.states.begin(), program.states.end(), on_host);
-  for (const Section& section : program.sections) any = any || std::any_of(section.values.begin(), section.values.end(), on_host);
-  return any;
-}
-
 struct Outcome {
   int refused = 0;
   int unsound = 0;
@@ -188,7 +181,7 @@ void judge(const std::string& text, const Backend& backend, Outcome& outcome) {
     // Passes decide about sharing themselves, and come before it.
     std::vector<PassTiming> timings;
     if (!shares_bytes(program)) program = run_passes(std::move(program), pipeline(), {.backend = backend}, {}, timings);
-    if (!uses_host_memory(program)) place(std::move(program));
+    place(std::move(program));
   } catch (const UserError&) {
     // too large to count or to plan
   }
@@ -219,6 +212,25 @@ TEST(MutatedText, OfACompiledProgramIsParsedOrRefused) {
     text = print(compile(every_layer(), backend).program);
   }
   mutate_many(text, 4000, 2);
+}
+
+TEST(MutatedText, OfAProgramInTwoMemoriesIsParsedOrRefused) {
+  mutate_many(
+      "program p batch 4 microbatch 2\n"
+      "state w : f32[4x4] parameter trainable\n"
+      "state h : f32[4x4] optimizer host\n"
+      "state scalars : u8[64] scalar\n"
+      "section micro\n"
+      "  %a = relu(w@0) : f32[4x4] activation ; forward a\n"
+      "  %b = copy_to_space(%a) {host=1} : f32[4x4] activation host ; forward a\n"
+      "  %c = copy_to_space(%b) {host=1} : f32[4x4] activation host ; forward a\n"
+      "  %d = copy_to_space(%c) {host=0} : f32[4x4] activation ; backward a\n"
+      "  %e = add(%d, %a) : f32[4x4] activation ; backward a\n"
+      "  h@1 = copy_to_space(%e) {host=1} : state ; backward a\n"
+      "section update\n"
+      "  %g = copy_to_space(h@0) {host=0} : f32[4x4] gradient ; update\n"
+      "  w@1 = copy_to_space(%g) {host=0} : state ; update\n",
+      4000, 4);
 }
 
 TEST(MutatedText, OfAShortProgramIsParsedOrRefused) {

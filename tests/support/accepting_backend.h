@@ -35,7 +35,11 @@ class AcceptingBackend : public Backend {
     for (const OpDef* op : ops::all()) {
       if (options_.missing.contains(op->name)) continue;
       kernel_names_.push_back("accepting_" + std::string(op->name));
-      definitions_.push_back({.name = kernel_names_.back(), .op = op->name, .match = match, .bind = bind});
+      definitions_.push_back({.name = kernel_names_.back(),
+                              .op = op->name,
+                              .match = match,
+                              .bind = bind,
+                              .takes_host = op->output_space != nullptr});
       kernels.push_back(&definitions_.back());
     }
   }

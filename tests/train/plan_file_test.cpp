@@ -5,6 +5,8 @@
 #include "backends/reference/reference.h"
 #include "files.h"
 #include "frontend/zoo.h"
+#include "ir/text.h"
+#include "ops/ops.h"
 #include "small_session.h"
 #include <snug/error.h>
 
@@ -22,7 +24,13 @@ void expect_round_trip(const Plan& plan) {
   EXPECT_EQ(again.persistent_bytes, plan.persistent_bytes);
   EXPECT_EQ(again.bound_bytes, plan.bound_bytes);
   EXPECT_EQ(again.red_zone, plan.red_zone);
-  for (std::size_t i = 0; i < plan.sections.size(); ++i) EXPECT_EQ(again.sections[i].height, plan.sections[i].height);
+  EXPECT_EQ(again.host.planned_peak_bytes, plan.host.planned_peak_bytes);
+  EXPECT_EQ(again.host.persistent_bytes, plan.host.persistent_bytes);
+  EXPECT_EQ(again.host.bound_bytes, plan.host.bound_bytes);
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) {
+    EXPECT_EQ(again.sections[i].height, plan.sections[i].height);
+    EXPECT_EQ(again.sections[i].host.height, plan.sections[i].host.height);
+  }
 }
 
 TEST(PlanFile, PlansComeBackByteForByte) {
@@ -30,6 +38,58 @@ TEST(PlanFile, PlansComeBackByteForByte) {
   expect_round_trip(small_plan(backend));
   expect_round_trip(compile(frontend::build_zoo_model("wrn-10-1", {.batch = 4}), backend, {.batch = 10}));
   expect_round_trip(compile(frontend::build_zoo_model("small-cnn", {.batch = 4}), backend, {.red_zone = Bytes(128)}));
+}
+
+constexpr std::string_view kTwoMemories =
+    "program two batch 1 microbatch 1\n"
+    "state x : f32[9] input\n"
+    "state h : f32[9] statistic host\n"
+    "section micro\n"
+    "  %a = copy_to_space(x@0) {host=1} : f32[9] activation host ; forward a\n"
+    "  %b = copy_to_space(%a) {host=1} : f32[9] activation host ; forward a\n"
+    "  %c = copy_to_space(%b) {host=0} : f32[9] activation ; forward a\n"
+    "  h@1 = copy_to_space(%c) {host=1} : state ; forward a\n";
+
+TEST(PlanFile, PlansInTwoMemoriesComeBackByteForByte) {
+  for (const Bytes zone : {Bytes(0), Bytes(64)}) {
+    const Plan plan = place(parse_program(kTwoMemories, ops::find), zone);
+    expect_round_trip(plan);
+    EXPECT_NE(print_plan(plan).find(fmt::format(" host_persistent {}\n", plan.host.persistent_bytes.count())), std::string::npos);
+  }
+  const Plan offloaded = compile(frontend::build_zoo_model("small-cnn", {.batch = 4}), backends::cpu_backend(1),
+                                 {.passes = {.enabled = {"offload_activations"}}});
+  ASSERT_GT(offloaded.host.planned_peak_bytes, Bytes(0));
+  expect_round_trip(offloaded);
+  EXPECT_EQ(print_plan(offloaded).find("host_persistent"), std::string::npos) << "no state lies there";
+}
+
+TEST(PlanFile, DamageInHostMemoryIsRefused) {
+  const std::string good = print_plan(place(parse_program(kTwoMemories, ops::find)));
+  const auto message = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    text.replace(text.rfind(from), from.size(), to);
+    return message_of<UserError>([&] { parse_plan(text); });
+  };
+  ASSERT_NE(good.find("placement red_zone 0 persistent 64 host_persistent 64\nplace states 0 0\n"), std::string::npos) << good;
+  EXPECT_EQ(message("place states 0 0\n", "place states 0 8\n"),
+            "the plan's placement is not valid: in host memory: state 'h' lies at 8, off the alignment");
+  EXPECT_EQ(message(" host_persistent 64", ""),
+            "the plan's placement is not valid: in host memory: the states reach beyond the persistent region");
+  EXPECT_EQ(message(" host_persistent 64", " host_persistent -64"),
+            "the plan's placement has '-64' where a number of bytes belongs");
+  EXPECT_EQ(message(" host_persistent 64", " disk_persistent 64"),
+            "the plan's placement has 'disk_persistent' where its first line ends");
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    for (const char c : {'0', '9', ' ', '\n', 'x', '1'}) {
+      std::string text = good;
+      text[at] = c;
+      try {
+        EXPECT_EQ(find_violation(parse_plan(text)), std::nullopt) << text;
+      } catch (const UserError&) {
+        // one sentence
+      }
+    }
+  }
 }
 
 TEST(PlanFile, TheFormOfTheModelComesBack) {

@@ -97,10 +97,83 @@ class CudaArena final : public Arena {
   DeviceMemory memory_;
 };
 
+// Page-locked: the GPU copies to and from it on its own, in a replayed graph too.
+PinnedMemory allocate_pinned(Bytes size) {
+  void* memory = nullptr;
+  const std::size_t bytes = kFrontBytes + static_cast<std::size_t>(size.count()) + kBackBytes;
+  const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw DoesNotFit(fmt::format("the driver refuses an arena of {} bytes in the host's page-locked memory (cudaHostAlloc: {})",
+                                 size.count(), cudaGetErrorString(status)));
+  }
+  check(status, "cudaHostAlloc");
+  return PinnedMemory(memory);
+}
+
+// The host does everything itself, once the GPU has done all that was enqueued.
+class PinnedArena final : public Arena {
+ public:
+  PinnedArena(CudaDevice& device, Bytes size) : device_(device), memory_(allocate_pinned(size)) {
+    size_ = size;
+    data_ = static_cast<std::byte*>(memory_.get()) + kFrontBytes;
+    std::ranges::fill(front_margin(), kMargin);
+    std::ranges::fill(back_margin(), kMargin);
+  }
+  ~PinnedArena() override {
+    // Copies may still be running.
+    static_cast<void>(cudaStreamSynchronize(device_.stream()));
+  }
+  PinnedArena(const PinnedArena&) = delete;
+  PinnedArena& operator=(const PinnedArena&) = delete;
+
+  bool host_accessible() const override { return true; }
+
+  void write(Bytes offset, std::span<const std::byte> source) override {
+    wait();
+    std::ranges::copy(source, data_ + offset.count());
+  }
+
+  void read(Bytes offset, std::span<std::byte> target) const override {
+    wait();
+    std::copy_n(data_ + offset.count(), target.size(), target.begin());
+  }
+
+  void fill_from(Bytes begin, Canary canary) override {
+    wait();
+    std::memset(data_ + begin.count(), static_cast<int>(canary), static_cast<std::size_t>((size_ - begin).count()));
+  }
+
+  Bytes high_water_mark(Bytes begin, Canary canary) const override {
+    wait();
+    std::int64_t end = size_.count();
+    while (end > begin.count() && data_[end - 1] == static_cast<std::byte>(canary)) --end;
+    return Bytes(end);
+  }
+
+  bool margins_untouched() const override {
+    wait();
+    const auto is_margin = [](std::byte b) { return b == kMargin; };
+    return std::ranges::all_of(front_margin(), is_margin) && std::ranges::all_of(back_margin(), is_margin);
+  }
+
+ private:
+  void wait() const {
+    device_.make_current();
+    device_.wait();
+  }
+  std::span<std::byte> front_margin() const { return {static_cast<std::byte*>(memory_.get()), kFrontBytes}; }
+  std::span<std::byte> back_margin() const { return {data_ + size_.count(), kBackBytes}; }
+
+  CudaDevice& device_;
+  PinnedMemory memory_;
+};
+
 }  // namespace
 
-std::unique_ptr<Arena> make_cuda_arena(CudaDevice& device, Bytes size) {
+std::unique_ptr<Arena> make_cuda_arena(CudaDevice& device, MemorySpace space, Bytes size) {
   device.make_current();
+  if (space == MemorySpace::host) return std::make_unique<PinnedArena>(device, size);
   return std::make_unique<CudaArena>(device, size);
 }
 

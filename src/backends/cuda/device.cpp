@@ -82,7 +82,7 @@ void CudaDevice::wait() const { SNUG_CUDA_CALL(cudaStreamSynchronize(stream()));
 
 std::optional<DriverMemory> CudaDevice::driver_memory() const { return account_->read(); }
 
-std::unique_ptr<Arena> CudaDevice::make_arena(Bytes size) { return make_cuda_arena(*this, size); }
+std::unique_ptr<Arena> CudaDevice::make_arena(MemorySpace space, Bytes size) { return make_cuda_arena(*this, space, size); }
 
 std::unique_ptr<SectionRunner> CudaDevice::make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) {
   return make_cuda_runner(*this, std::move(kernels));

@@ -27,7 +27,7 @@ class CudaDevice final : public Device {
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
-  std::unique_ptr<Arena> make_arena(Bytes size) override;
+  std::unique_ptr<Arena> make_arena(MemorySpace space, Bytes size) override;
   std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) override;
   std::optional<DriverMemory> driver_memory() const override;
 

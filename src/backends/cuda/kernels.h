@@ -77,6 +77,7 @@ extern const KernelDef sum_to_channels;
 extern const KernelDef dropout;
 extern const KernelDef reshape;
 extern const KernelDef relayout;
+extern const KernelDef copy_to_space;
 
 extern const KernelDef softmax_cross_entropy;
 extern const KernelDef softmax_cross_entropy_grad;

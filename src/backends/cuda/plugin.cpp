@@ -64,6 +64,7 @@ Backend cuda_backend(const CudaOptions& options) {
                       &cuda::dropout,
                       &cuda::reshape,
                       &cuda::relayout,
+                      &cuda::copy_to_space,
                       &cuda::softmax_cross_entropy,
                       &cuda::softmax_cross_entropy_grad,
                       &cuda::image_input,

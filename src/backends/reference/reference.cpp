@@ -45,6 +45,7 @@ Backend reference_backend(int threads) {
                       &reference::dropout,
                       &reference::reshape,
                       &reference::relayout,
+                      &reference::copy_to_space,
                       &reference::softmax_cross_entropy,
                       &reference::softmax_cross_entropy_grad,
                       &reference::image_input,
