@@ -57,6 +57,7 @@ class Executor {
   const Plan& plan() const { return plan_; }
 
  private:
+  void clear_states();
   std::unique_ptr<SectionRunner> bind(std::size_t index, const Backend& backend) const;
   Bytes end_of_workspaces(std::size_t index) const;
   std::size_t index_of(SectionKind kind) const;
