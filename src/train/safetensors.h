@@ -2,8 +2,8 @@
 //
 //   {"__metadata__": {"key": "text"}, "conv1.weight": {"dtype": "F32", "shape": [64, 3, 7, 7], "data_offsets": [0, 37632]}, ...}
 //
-// A file is judged whole by its header before any tensor is read: names, types,
-// shapes, and that the tensors cover the rest of the file exactly.
+// A file is judged whole by its header before any tensor is read: names, types, shapes, and that the tensors cover the rest of
+// the file exactly.
 #pragma once
 
 #include <cstddef>

@@ -191,14 +191,16 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
   std::erase_if(states, [&](StateId id) { return is_left_out(program.state(id).name); });
 
   const std::string prefix = options.prefix.empty() ? find_prefix(program, states, named.header) : "";
+  const std::string_view same_model = "; use weights of the same model";
   const std::string way_out = !prefix.empty()
-                                  ? fmt::format("; its names begin with {0}: give --init-prefix {0}", printable(prefix, 80))
-                              : options.partial ? "; use weights of the same model"
-                                                : "; use weights of the same model, or take what fits with --init-partial";
+                                  ? fmt::format("; its names begin with {0}: give --init-prefix {0}", printable(prefix))
+                              : options.partial ? std::string(same_model)
+                                                : fmt::format("{}, or take what fits with --init-partial", same_model);
   const TensorMatch match =
       match_tensors(program, states, named.header,
                     {.source = source,
-                     .way_out = way_out,
+                     .way_out = same_model,
+                     .way_out_of_names = way_out,
                      .ignored = [&](std::string_view name) { return is_batch_counter(name) || is_left_out(name); },
                      .partial = options.partial});
   if (named.others > 0 && !options.partial) {

@@ -96,7 +96,7 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
   match.unused = left.size();
   if (!missing.empty() && !rules.partial) {
     throw_user_error("{} has no tensor {}{} that the model '{}' needs{}", rules.source, in_quotes(missing.front()),
-                     and_more(missing.size()), program.name, rules.way_out);
+                     and_more(missing.size()), program.name, rules.way_out_of_names);
   }
   if (!misshaped.empty()) {
     throw_user_error("{} does not go with the model '{}': {}{}{}", rules.source, program.name, misshaped.front(),
@@ -107,7 +107,7 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
     const auto extra = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return left.contains(tensor.name); });
     throw_user_error("{} has a tensor {}{} that the model '{}' does not know{}", rules.source, in_quotes(extra->name),
-                     and_more(left.size()), program.name, rules.way_out);
+                     and_more(left.size()), program.name, rules.way_out_of_names);
   }
   return match;
 }

@@ -25,8 +25,9 @@ std::vector<StateId> states_of(const Program& program, std::span<const Role> rol
 std::string and_more(std::size_t count);
 
 struct MatchRules {
-  std::string_view source;  // the file, for sentences
-  std::string_view way_out = "";
+  std::string_view source;                 // the file, for sentences
+  std::string_view way_out = "";           // of another shape
+  std::string_view way_out_of_names = "";  // of tensors that are missing or belong to no state
   // Which tensors of the file belong to no state, and are passed over.
   std::function<bool(std::string_view name)> ignored = nullptr;
   // The file need not have every state, and may have more.

@@ -25,6 +25,8 @@ struct Setting {
   SparseOptions sparse = {};
 };
 
+void PrintTo(const Setting& setting, std::ostream* os) { *os << setting.name; }
+
 // Convolutions of 5.3 MB (in fp32) in the backend's layout, a linear layer of 4.6 MB in logical order.
 Plan large_plan(const Backend& backend, const Setting& setting) {
   frontend::GraphBuilder b("large", 2, setting.dtype);

@@ -171,7 +171,9 @@ TEST(Weights, WhatDoesNotFitIsRefusedInOneSentenceAndChangesNothing) {
             }),
             file + " has a tensor 'extra' that the model 'small' does not know" + way_out);
   EXPECT_EQ(message([](auto& t) { std::swap(t[0].info.shape[2], t[0].info.shape[0]); }),
-            file + " does not go with the model 'small': 'conv1.weight' is [3,3,16,3] instead of [16,3,3,3]" + way_out);
+            file +
+                " does not go with the model 'small': 'conv1.weight' is [3,3,16,3] instead of [16,3,3,3]; use weights of the "
+                "same model");
   EXPECT_EQ(message([](auto& t) { t[8].info.dtype = TensorDType::i32; }),
             file + ": tensor 'fc.bias' is I32; weights are F64, F32, F16 or BF16");
 }
