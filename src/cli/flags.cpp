@@ -134,7 +134,11 @@ void add_train_flags(CLI::App& app, Flags& flags) {
   add(app, "--gamma", flags.gamma, "G", "factor of the learning rate at each of --milestones (default: 0.1)");
   add(app, "--augment", flags.augment, "YES|NO", "mirrored and shifted images (default: yes, but not for the embedded digits)");
   add(app, "--init", flags.init, "FILE",
-      "weights to start from, a safetensors file; a classifier of other classes starts from random values");
+      "weights to start from: a safetensors file, the index.json of a sharded one, or a folder with either; a classifier of "
+      "other classes starts from random values");
+  add(app, "--init-prefix", flags.init_prefix, "PREFIX", "what names in --init begin with and the model's do not, as in model.");
+  app.add_flag("--init-partial", flags.init_partial,
+               "take from --init what the model has; what is not there starts from initial values");
   add(app, "--eval-every", flags.eval_every, "STEPS", "how often to test (default: after every epoch)");
   add(app, "--snapshot-every", flags.snapshot_every, "STEPS", "how often to save (default: after every epoch)");
   add(app, "--keep", flags.keep, "N", "newest snapshots that stay, beside the best (default: 2)");

@@ -66,6 +66,8 @@ struct Flags {
   std::optional<std::string> snapshot_every;
   std::optional<std::string> keep;
   std::optional<std::string> init;
+  std::optional<std::string> init_prefix;
+  bool init_partial = false;
   std::optional<std::string> out;
   std::optional<std::string> to;
   bool resume = false;

@@ -132,6 +132,8 @@ train::Recipe recipe_of(const Flags& flags) {
   }
   if (!flags.frozen.empty()) recipe.freeze = flags.frozen;
   if (flags.init) recipe.init = *flags.init;
+  if (flags.init_prefix) recipe.init_prefix = *flags.init_prefix;
+  if (flags.init_partial) recipe.init_partial = true;
   if (flags.augment) {
     if (*flags.augment != "yes" && *flags.augment != "no") throw_user_error("--augment is yes or no, not '{}'", *flags.augment);
     recipe.augment = *flags.augment == "yes";
@@ -196,6 +198,7 @@ void refuse_flags_on_resume(const Flags& flags) {
       {"--gamma", &flags.gamma},
       {"--augment", &flags.augment},
       {"--init", &flags.init},
+      {"--init-prefix", &flags.init_prefix},
       {"--eval-every", &flags.eval_every},
       {"--snapshot-every", &flags.snapshot_every},
       {"--keep", &flags.keep},
@@ -203,6 +206,7 @@ void refuse_flags_on_resume(const Flags& flags) {
   for (const auto& [name, value] : fixed) {
     if (*value) throw_user_error("a resumed run follows recipe.toml in its folder; leave out {}", name);
   }
+  if (flags.init_partial) throw UserError("a resumed run follows recipe.toml in its folder; leave out --init-partial");
   if (flags.drop_gradients) throw UserError("a resumed run follows recipe.toml in its folder; leave out --drop-gradients");
   if (!flags.frozen.empty()) throw UserError("a resumed run follows recipe.toml in its folder; leave out --freeze");
 }

@@ -48,7 +48,7 @@ train::SnapshotInfo find_snapshot(const Flags& flags) {
 train::Session open_session(const train::SnapshotInfo& snapshot, train::Recipe recipe, const data::Description& data) {
   recipe.budget_bytes.reset();
   const Backend backend = open_backend(recipe);
-  train::Session session(fit_recipe(recipe, data, backend).plan, backend, recipe.seed);
+  train::Session session(fit_recipe(recipe, data, backend).plan, backend, recipe.seed, train::Start::from_file);
   train::load_snapshot(snapshot.path, session);
   return session;
 }

@@ -68,8 +68,12 @@ Costs costs_of(const Flags& flags, const Backend& backend) {
   return costs;
 }
 
-void begin_with_weights(const std::string& file, train::Session& session) {
-  if (const std::string left_out = train::import_weights(file, session); !left_out.empty()) note("snug: " + left_out);
+// From the recipe's `init`, if it has one.
+void begin_with_weights(const train::Recipe& recipe, train::Session& session) {
+  if (!recipe.init) return;
+  const std::string said =
+      train::import_weights(*recipe.init, session, {.prefix = recipe.init_prefix.value_or(""), .partial = recipe.init_partial});
+  if (!said.empty()) note("snug: " + said);
 }
 
 std::vector<report::ReferenceNode> warn_of_reference_kernels(const Plan& plan, const Backend& backend) {
@@ -133,9 +137,10 @@ Run begin(const Flags& flags) {
   sign(found.plan, recipe, backend);
   recipe = with_whole_paths(std::move(recipe));
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
-  auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed);
+  auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed,
+                                                  recipe.init ? train::Start::from_file : train::Start::drawn);
   configure(*session, recipe);
-  if (recipe.init) begin_with_weights(*recipe.init, *session);
+  begin_with_weights(recipe, *session);
   // Only a run that can begin leaves a folder behind.
   const std::filesystem::path out = flags.out ? std::filesystem::path(*flags.out) : free_folder(recipe.model);
   train::RunFolder folder = train::RunFolder::create(out, recipe, &session->plan(), &dataset->description());
@@ -199,13 +204,14 @@ Run go_on(const Flags& flags) {
   ResumedPlan resumed = latest.snapshot ? plan_to_resume(latest.snapshot->plan, recipe, data, backend, costs.table())
                                         : plan_to_resume(train::print_plan(train::read_plan_file_of_run(folder.plan_path())),
                                                          recipe, data, backend, costs.table());
-  auto session = std::make_unique<train::Session>(std::move(resumed.plan), backend, recipe.seed);
+  auto session = std::make_unique<train::Session>(std::move(resumed.plan), backend, recipe.seed,
+                                                  latest.snapshot || recipe.init ? train::Start::from_file : train::Start::drawn);
   configure(*session, recipe);
   train::Progress progress;
   if (latest.snapshot) {
     progress = train::load_snapshot(latest.snapshot->path, *session);
-  } else if (recipe.init) {
-    begin_with_weights(*recipe.init, *session);
+  } else {
+    begin_with_weights(recipe, *session);
   }
   progress.recipe = train::print_recipe(recipe);
   progress.data = data;

@@ -128,8 +128,10 @@ struct Backend {
 
   // The layout in which this backend wants the weight (input 1) of a node, or nothing when any plain one will do.
   std::optional<Layout> (*preferred_weight_layout)(const KernelQuery& query) = nullptr;
-  // Copies a value between two layouts of the same shape and element type in host memory; needed only where layouts are opaque.
-  void (*relayout)(const Type& from, const std::byte* source, const Type& to, std::byte* target) = nullptr;
+  // Elements of a value that lies in host memory in one of this backend's opaque layouts: as many as `logical` holds, from number
+  // `first` in logical order on. Writing leaves what only pads the layout as it is. Needed only where layouts are opaque.
+  void (*read_opaque)(const Type& type, const std::byte* stored, std::int64_t first, std::span<std::byte> logical) = nullptr;
+  void (*write_opaque)(const Type& type, std::byte* stored, std::int64_t first, std::span<const std::byte> logical) = nullptr;
 
   // What a kernel would be asked about this node; the types must outlive it.
   KernelQuery query(const Node& node, const NodeTypes& types) const;

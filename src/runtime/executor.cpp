@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/pieces.h"
 #include "runtime/memory_checker.h"
 
 namespace snug {
@@ -21,16 +22,25 @@ Executor::Executor(const Plan& plan, const Backend& backend)
     : plan_(plan), device_(backend.device), scalars_(plan.program.scalars), metrics_(plan.program.metrics) {
   SNUG_CHECK(device_ != nullptr, "the {} backend is for planning only", backend.name);
   arenas_.emplace(plan, *device_);
-  // Staging and scalars are read before a section writes them; everything else is written first.
-  for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
-    write(StateId(i), std::vector<std::byte>(static_cast<std::size_t>(plan.program.states[i].type.bytes().count())));
-  }
+  clear_states();
   for (std::size_t i = 0; i < plan.program.sections.size(); ++i) sections_.push_back(bind(i, backend));
   node_seconds_.resize(plan.program.sections.size());
   if (plan.red_zone > Bytes(0)) checker_ = std::make_unique<MemoryChecker>(plan, *arenas_);
 }
 
 Executor::~Executor() = default;
+
+// Staging and scalars are read before a section writes them, and nobody writes what only pads a layout.
+void Executor::clear_states() {
+  const std::vector<std::byte> zeros(kPieceBytes);
+  for (std::size_t i = 0; i < plan_.program.states.size(); ++i) {
+    for_each_piece(static_cast<std::size_t>(plan_.program.states[i].type.bytes().count()), zeros.size(),
+                   [&](std::size_t begin, std::size_t size) {
+                     arenas_->in(plan_.program.states[i].space)
+                         .write(plan_.state_offsets[i] + Bytes(static_cast<std::int64_t>(begin)), std::span(zeros).first(size));
+                   });
+  }
+}
 
 std::optional<DriverMemory> Executor::driver_memory_beside_arena() const {
   std::optional<DriverMemory> memory = device_->driver_memory();

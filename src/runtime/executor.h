@@ -62,6 +62,7 @@ class Executor {
   const Plan& plan() const { return plan_; }
 
  private:
+  void clear_states();
   std::unique_ptr<SectionRunner> bind(std::size_t index, const Backend& backend) const;
   void start_canary();
   void follow_peaks(std::size_t index);

@@ -173,6 +173,12 @@ std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
   check.count("keep", recipe.keep);
   for (const std::string& prefix : recipe.freeze) check.text("freeze", prefix);
   if (recipe.init) check.text("init", *recipe.init);
+  if (recipe.init_prefix) check.text("init_prefix", *recipe.init_prefix);
+  for (const auto& [key, is_given] :
+       {std::pair{"init_prefix", recipe.init_prefix.has_value()}, {"init_partial", recipe.init_partial}}) {
+    check.require(!is_given || recipe.init, key,
+                  fmt::format("is about the weights that {} names; give that, or leave it out", check.name("init")));
+  }
   check_optimizer(recipe.optimizer, check);
   check_schedule(recipe.schedule, check);
   check_sparse(recipe.sparse, check);
@@ -235,6 +241,8 @@ Recipe parse_recipe(std::string_view text, std::string_view source) {
   root.count("keep", recipe.keep);
   root.texts("freeze", recipe.freeze);
   root.text("init", recipe.init);
+  root.text("init_prefix", recipe.init_prefix);
+  root.flag("init_partial", recipe.init_partial);
 
   RecipeTable optimizer = root.table("optimizer");
   optimizer.number("learning_rate", recipe.optimizer.learning_rate);
@@ -316,6 +324,8 @@ std::string print_recipe(const Recipe& recipe) {
   number("keep", recipe.keep);
   line("freeze", toml_texts(recipe.freeze));
   optional_text("init", recipe.init);
+  optional_text("init_prefix", recipe.init_prefix);
+  if (recipe.init_partial) line("init_partial", "true");
 
   text += "\n[optimizer]\n";
   number("learning_rate", recipe.optimizer.learning_rate);

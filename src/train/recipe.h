@@ -89,7 +89,9 @@ struct Recipe {
   std::optional<std::int64_t> snapshot_every;  // steps; nothing: after every epoch
   std::int64_t keep = 2;                       // newest snapshots kept beside the best
   std::vector<std::string> freeze;             // prefixes of parameter names
-  std::optional<std::string> init;             // weights to begin with
+  std::optional<std::string> init;             // weights to begin with: a file, an index or a folder
+  std::optional<std::string> init_prefix;      // what names there begin with, and the model's do not
+  bool init_partial = false;                   // they need not be all, and there may be more
   OptimizerRecipe optimizer;
   ScheduleRecipe schedule;
   SparseRecipe sparse;

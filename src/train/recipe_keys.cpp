@@ -14,7 +14,7 @@ namespace {
 constexpr CountRange kExamples{1, 1'000'000'000};
 constexpr CountRange kSteps{1, 1'000'000'000'000};
 
-const std::array<RecipeKey, 45> kKeys{{
+const std::array<RecipeKey, 47> kKeys{{
     {"model", "MODEL"},
     // One class is nothing to learn. Kernels count outputs in 32 bits, and far fewer fit any machine.
     {"classes", "--classes", CountRange{2, 10'000'000}},
@@ -43,6 +43,8 @@ const std::array<RecipeKey, 45> kKeys{{
     {"keep", "--keep", CountRange{1, 1'000'000}},
     {"freeze", "--freeze"},
     {"init", "--init"},
+    {"init_prefix", "--init-prefix"},
+    {"init_partial", "--init-partial"},
     {"optimizer.learning_rate", "--learning-rate", NumberRange{0, 1e6, false}},
     {"optimizer.momentum", "--momentum", NumberRange{0, 1}},
     {"optimizer.nesterov", "--nesterov"},

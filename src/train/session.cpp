@@ -7,10 +7,11 @@
 #include "base/error.h"
 #include "ops/ops.h"
 #include "train/elements.h"
+#include "train/initial_values.h"
 
 namespace snug::train {
 
-Session::Session(Plan plan, Backend backend, std::uint64_t seed)
+Session::Session(Plan plan, Backend backend, std::uint64_t seed, Start start)
     : plan_(std::make_unique<const Plan>(std::move(plan))),
       backend_(std::make_unique<const Backend>(std::move(backend))),
       executor_(std::make_unique<Executor>(*plan_, *backend_)),
@@ -21,8 +22,18 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed)
   labels_ = required_state("labels");
   gradient_norm_ = program.gradient_norm;
   example_bytes_ = static_cast<std::size_t>(program.state(input_).type.bytes().count() / program.microbatch);
+  if (start == Start::from_file) return;
   executor_->write_scalars({.seed = seed_});
   executor_->run(SectionKind::init);
+  is_initialized_ = true;
+}
+
+void Session::initialize_all_but(std::span<const StateId> given) {
+  if (is_initialized_) return;
+  executor_->write_scalars({.seed = seed_});
+  for (const std::size_t node : init_nodes_without(plan_->program, given)) executor_->run_node(SectionKind::init, node);
+  derive();
+  is_initialized_ = true;
 }
 
 void Session::set_loss_scale(double loss_scale) {
@@ -86,6 +97,7 @@ void Session::stage(const Examples& examples, std::size_t first, std::size_t cou
 }
 
 Result Session::run(SectionKind kind, const Examples& examples) {
+  SNUG_CHECK(is_initialized_, "the session of '{}' begins with a file that nobody has read", plan_->program.name);
   const auto microbatch = static_cast<std::size_t>(plan_->program.microbatch);
   const std::size_t total = examples.labels.size();
   executor_->write_metrics({});
@@ -157,67 +169,36 @@ void Session::restore(const Counters& counters) {
   learning_rate_ = counters.learning_rate;
 }
 
-namespace {
-
-// The state's type in logical order.
-Type logical(Type type) {
-  type.layout = Layout::row_major();
-  return type;
+LogicalOrder Session::logical_order(StateId id) const {
+  const State& state = plan_->program.state(id);
+  return {state.type, *backend_, executor_->arena(state.space), plan_->state_offsets[id.index()]};
 }
 
-}  // namespace
-
-std::size_t Session::logical_bytes(StateId id) const {
-  return static_cast<std::size_t>(logical(plan_->program.state(id).type).bytes().count());
-}
+std::size_t Session::logical_bytes(StateId id) const { return logical_order(id).bytes(); }
 
 void Session::read_logical(StateId id, std::span<std::byte> target) const {
-  const Type& type = plan_->program.state(id).type;
   SNUG_CHECK(target.size() == logical_bytes(id), "state '{}' has {} bytes, not {}", plan_->program.state(id).name,
              logical_bytes(id), target.size());
-  if (type.layout.kind == Layout::Kind::row_major) return executor_->read(id, target);
-  // On the host as it lies in the arena, elsewhere brought here first.
-  const Arena& arena = executor_->arena(plan_->program.state(id).space);
-  const auto bytes = static_cast<std::size_t>(type.bytes().count());
-  std::vector<std::byte> copy(arena.host_accessible() ? 0 : bytes);
-  if (!copy.empty()) executor_->read(id, copy);
-  const std::byte* const stored = copy.empty() ? arena.data() + plan_->state_offsets[id.index()].count() : copy.data();
-  if (type.layout.kind == Layout::Kind::opaque) {
-    backend_->relayout(type, stored, logical(type), target.data());
-  } else {
-    to_logical_order(type, {stored, bytes}, target);
-  }
-}
-
-void Session::read_logical_in_pieces(StateId id, const std::function<void(std::span<const std::byte>)>& use) const {
-  constexpr std::size_t kPieceBytes = std::size_t{64} << 10U;
-  const std::size_t bytes = logical_bytes(id);
-  const bool is_ordered = plan_->program.state(id).type.layout.kind == Layout::Kind::row_major;
-  std::vector<std::byte> buffer(is_ordered ? std::min(bytes, kPieceBytes) : bytes);
-  if (!is_ordered) {
-    read_logical(id, buffer);
-    return use(buffer);
-  }
-  for (std::size_t begin = 0; begin < bytes; begin += buffer.size()) {
-    const std::span<std::byte> piece = std::span(buffer).first(std::min(buffer.size(), bytes - begin));
-    executor_->read(id, Bytes(static_cast<std::int64_t>(begin)), piece);
-    use(piece);
-  }
+  logical_order(id).read(0, target);
 }
 
 void Session::write_logical(StateId id, std::span<const std::byte> source) {
-  const Type& type = plan_->program.state(id).type;
   SNUG_CHECK(source.size() == logical_bytes(id), "state '{}' has {} bytes, not {}", plan_->program.state(id).name,
              logical_bytes(id), source.size());
-  if (type.layout.kind == Layout::Kind::row_major) return executor_->write(id, source);
-  std::vector<std::byte> stored(static_cast<std::size_t>(type.bytes().count()));
-  if (type.layout.kind == Layout::Kind::opaque) {
-    backend_->relayout(logical(type), source.data(), type, stored.data());
-  } else {
-    from_logical_order(type, source, stored);
-  }
-  executor_->write(id, stored);
+  logical_order(id).write(0, source);
   derive();
+}
+
+void Session::read_logical_part(StateId id, std::size_t begin, std::span<std::byte> target) const {
+  logical_order(id).read(begin, target);
+}
+
+void Session::read_logical_in_pieces(StateId id, const std::function<void(std::span<const std::byte>)>& use) const {
+  logical_order(id).read_in_pieces(use);
+}
+
+void Session::write_logical_in_pieces(StateId id, const std::function<void(std::span<std::byte>)>& fill) {
+  logical_order(id).write_in_pieces(fill);
 }
 
 void Session::derive() {

@@ -11,6 +11,7 @@
 #include "ir/kernel.h"
 #include "plan/plan.h"
 #include "runtime/executor.h"
+#include "train/logical_order.h"
 #include "train/loss_scale.h"
 
 namespace snug::train {
@@ -31,10 +32,20 @@ struct Result {
   bool overflowed = false;
 };
 
+// Where a new session's weights come from.
+enum class Start : std::uint8_t {
+  drawn,      // all from the seed
+  from_file,  // some or all from a file (import_weights, load_snapshot): nothing is drawn that the file gives
+};
+
 class Session {
  public:
-  // Draws the initial weights from `seed`.
-  Session(Plan plan, Backend backend, std::uint64_t seed);
+  Session(Plan plan, Backend backend, std::uint64_t seed, Start start = Start::drawn);
+
+  // The second half of Start::from_file, needed before the first step: gives all states but the `given` ones their initial
+  // values, with the bits that a drawn session has; the given ones are to be written afterwards. Does nothing in a session that
+  // has its initial values already.
+  void initialize_all_but(std::span<const StateId> given);
 
   // One step on 1 to `batch` examples, microbatch after microbatch. Each example weighs 1/n of however many are given; the last
   // microbatch may be short.
@@ -83,15 +94,19 @@ class Session {
   // A state's elements as they are stored, in logical order (row-major) whatever its layout; exactly `logical_bytes` of them.
   std::size_t logical_bytes(StateId id) const;
   void read_logical(StateId id, std::span<std::byte> target) const;
-  // The same, a piece after the other: a state that lies in logical order, however large, takes no second copy of itself.
-  void read_logical_in_pieces(StateId id, const std::function<void(std::span<const std::byte>)>& use) const;
   void write_logical(StateId id, std::span<const std::byte> source);
+  // Some of them, from byte `begin` on.
+  void read_logical_part(StateId id, std::size_t begin, std::span<std::byte> target) const;
+  // The same, a piece of at most kPieceBytes after the other: a state, however large and in whatever layout, takes no second copy
+  // of itself. What is handed to `fill` is to be filled. derive() follows when all is written.
+  void read_logical_in_pieces(StateId id, const std::function<void(std::span<const std::byte>)>& use) const;
+  void write_logical_in_pieces(StateId id, const std::function<void(std::span<std::byte>)>& fill);
 
   // A state's values as doubles in logical order, whatever its layout and floating-point type.
   std::vector<double> read_state(const std::string& name) const;
   void write_state(const std::string& name, std::span<const double> values);
-  // Makes the states again that are copies of others (the program's section `derive`, if it has one). write_state does this;
-  // whoever writes parameters through the executor calls it afterwards.
+  // Makes the states again that are copies of others (the program's section `derive`, if it has one). write_state and
+  // write_logical do this; whoever writes parameters in pieces or through the executor calls it afterwards.
   void derive();
 
   Executor& executor() { return *executor_; }
@@ -102,6 +117,7 @@ class Session {
   Result run(SectionKind kind, const Examples& examples);
   void stage(const Examples& examples, std::size_t first, std::size_t count);
   void check(const Examples& examples) const;
+  LogicalOrder logical_order(StateId id) const;
   StateId required_state(std::string_view name) const;
   StateId floating_state(const std::string& name) const;
   void adjust_loss_scale(Result& result);
@@ -115,6 +131,7 @@ class Session {
   StateId gradient_norm_;  // none() when the program does not clip
   std::size_t example_bytes_ = 0;
   std::uint64_t seed_;
+  bool is_initialized_ = false;
   std::uint64_t step_ = 0;
   double learning_rate_ = 0.1;
   LossScale loss_scale_ = {.scale = 1};

@@ -7,6 +7,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/pieces.h"
 #include "base/printable.h"
 #include "train/data_record.h"
 #include "train/elements.h"
@@ -100,14 +101,12 @@ void verify_checksum(const SafetensorsReader& reader, const std::string& source)
   if (tensors.empty() || tensors.back().name != kChecksum || tensors.back().bytes != kChecksumBytes)
     throw_user_error("{} is no snapshot: it does not end with '{}'", source, kChecksum);
   Crc64 checksum;
-  std::vector<std::byte> buffer(std::size_t{1} << 20U);
-  for (std::uint64_t at = 0; at < tensors.back().begin;) {
-    const auto piece =
-        std::span(buffer).first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), tensors.back().begin - at)));
-    reader.file().read_at(at, piece);
+  std::vector<std::byte> buffer(kPieceBytes);
+  for_each_piece(tensors.back().begin, buffer.size(), [&](std::size_t begin, std::size_t size) {
+    const auto piece = std::span(buffer).first(size);
+    reader.file().read_at(begin, piece);
     checksum.update(piece);
-    at += piece.size();
-  }
+  });
   std::array<std::byte, kChecksumBytes> stored{};
   reader.read(tensors.back(), stored);
   if (std::bit_cast<std::uint64_t>(stored) != checksum.value())
@@ -223,7 +222,7 @@ Progress load_snapshot(const fs::path& path, Session& session) {
   const Program& program = session.plan().program;
   const std::string source = "'" + path.string() + "'";
   const std::vector<StateId> states = states_of(program, kSavedRoles);
-  const TensorMatch match = match_tensors(program, states, reader.header(), is_checksum, source);
+  const TensorMatch match = match_tensors(program, states, reader.header(), {.source = source, .ignored = is_checksum});
   for (std::size_t i = 0; i < states.size(); ++i) {
     const TensorDType wanted = tensor_of(program.state(states[i])).dtype;
     if (match.tensors[i]->dtype != wanted) {
@@ -232,12 +231,15 @@ Progress load_snapshot(const fs::path& path, Session& session) {
     }
   }
   session.restore(info.counters);  // refuses before anything has changed
-  std::vector<std::byte> bytes;
+  session.initialize_all_but(states);
   for (std::size_t i = 0; i < states.size(); ++i) {
-    bytes.resize(session.logical_bytes(states[i]));
-    reader.read(*match.tensors[i], bytes);
-    session.write_logical(states[i], bytes);
+    std::uint64_t at = match.tensors[i]->begin;
+    session.write_logical_in_pieces(states[i], [&](std::span<std::byte> piece) {
+      reader.file().read_at(at, piece);
+      at += piece.size();
+    });
   }
+  session.derive();
   return info.progress;
 }
 

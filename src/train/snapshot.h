@@ -54,9 +54,9 @@ struct SnapshotInfo {
   std::vector<TensorInfo> tensors;
 };
 
-// Parameters, optimizer state and running statistics, in logical order and their own types, and all of the above. Takes memory
-// for one tensor. UserError, with the old file intact, when it cannot be written, or when a state has an element that is not
-// finite (NotFinite): nothing good comes of going on from there.
+// Parameters, optimizer state and running statistics, in logical order and their own types, and all of the above. Takes no
+// memory for tensors, only for pieces of them. UserError, with the old file intact, when it cannot be written, or when a state
+// has an element that is not finite (NotFinite): nothing good comes of going on from there.
 class NotFinite : public UserError {
  public:
   using UserError::UserError;

@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/ranges.h>
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "base/pieces.h"
 #include "base/printable.h"
 #include "ir/op.h"
 #include "train/elements.h"
 #include "train/sparse_weights.h"
+#include "train/weights_file.h"
 #include "train/weights_tensors.h"
 
 namespace snug::train {
@@ -71,6 +74,81 @@ OtherClassifier find_other_classifier(const Program& program, std::span<const St
   return other;
 }
 
+// The tensors whose names begin with the prefix, without it, and how many others there are.
+struct Unprefixed {
+  SafetensorsHeader header;
+  std::size_t others = 0;
+  std::string first_other;
+};
+
+Unprefixed without_prefix(const SafetensorsHeader& header, std::string_view prefix) {
+  Unprefixed result;
+  for (const TensorInfo& tensor : header.tensors) {
+    if (!tensor.name.starts_with(prefix)) {
+      if (result.others++ == 0) result.first_other = tensor.name;
+      continue;
+    }
+    result.header.tensors.push_back(tensor);
+    result.header.tensors.back().name.erase(0, prefix.size());
+  }
+  return result;
+}
+
+// "model." where the file has "model.fc.weight" instead of the model's "fc.weight"; empty: it has nothing like that.
+std::string find_prefix(const Program& program, std::span<const StateId> states, const SafetensorsHeader& header) {
+  std::unordered_set<std::string_view> names;
+  for (const TensorInfo& tensor : header.tensors) names.insert(tensor.name);
+  for (const StateId id : states) {
+    const std::string& name = program.state(id).name;
+    if (names.contains(name)) return {};
+  }
+  if (states.empty()) return {};
+  const std::string end = "." + program.state(states.front()).name;
+  const auto found = std::ranges::find_if(header.tensors, [&](const TensorInfo& tensor) { return tensor.name.ends_with(end); });
+  return found == header.tensors.end() ? "" : found->name.substr(0, found->name.size() - end.size() + 1);
+}
+
+// Converts while it reads: never more than a piece of the tensor is in memory.
+void read_weight(const WeightsFile& file, const TensorInfo& tensor, Session& session, StateId id) {
+  const DType from = *to_dtype(tensor.dtype);
+  const DType to = session.plan().program.state(id).type.dtype;
+  const std::size_t from_bytes = bytes_per_element(tensor.dtype);
+  const std::size_t to_bytes = static_cast<std::size_t>(bits_per_element(to)) / 8;
+  std::uint64_t done = 0;
+  std::vector<std::byte> stored;
+  session.write_logical_in_pieces(id, [&](std::span<std::byte> piece) {
+    if (from == to) {
+      file.read(tensor, done, piece);
+      done += piece.size();
+      return;
+    }
+    for_each_piece(piece.size() / to_bytes, kPieceBytes / from_bytes, [&](std::size_t first, std::size_t count) {
+      stored.resize(count * from_bytes);
+      file.read(tensor, done, stored);
+      done += stored.size();
+      convert_elements(from, stored, to, piece.subspan(first * to_bytes, count * to_bytes));
+    });
+  });
+}
+
+// What was left out of the file, or taken from it where not all need be.
+std::string describe(const TensorMatch& match, const Program& program, std::span<const StateId> states, std::string_view source,
+                     std::size_t unused) {
+  std::vector<StateId> drawn;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (match.tensors[i] == nullptr) drawn.push_back(states[i]);
+  }
+  std::string text = fmt::format("{} of the {} of '{}' come from {}", states.size() - drawn.size(),
+                                 counted(states.size(), "tensor"), program.name, source);
+  if (!drawn.empty()) {
+    text +=
+        fmt::format(", the other {} ({}{}) {} from initial values", drawn.size() == 1 ? "one" : fmt::format("{}", drawn.size()),
+                    in_quotes(program.state(drawn.front()).name), and_more(drawn.size()), drawn.size() == 1 ? "starts" : "start");
+  }
+  if (unused > 0) text += fmt::format("; {} of the file {} not used", counted(unused, "tensor"), unused == 1 ? "is" : "are");
+  return text;
+}
+
 }  // namespace
 
 void export_weights(const std::filesystem::path& path, const Session& session) {
@@ -94,47 +172,66 @@ void export_weights(const std::filesystem::path& path, const Session& session) {
   file.commit();
 }
 
-std::string import_weights(const std::filesystem::path& path, Session& session) {
+std::string import_weights(const std::filesystem::path& path, Session& session, const ImportOptions& options) {
   const Program& program = session.plan().program;
   if (!sparse_tensor_infos(program).empty()) {
     throw_user_error("'{}' has dense weights, and those of '{}' are stored sparse; train with --nonzero 1, or without --init",
                      path.string(), program.name);
   }
-  const SafetensorsReader reader(path);
-  const std::string source = "'" + path.string() + "'";
+  const WeightsFile file(path);
+  const std::string& source = file.source();
+  const Unprefixed named = without_prefix(file.header(), options.prefix);
+  if (named.header.tensors.empty() && !options.prefix.empty()) {
+    throw_user_error("no name in {} begins with {}; its first tensor is {}: give another --init-prefix, or none", source,
+                     in_quotes(options.prefix), in_quotes(named.first_other));
+  }
   std::vector<StateId> states = states_of(program, kWeightRoles);
-  const OtherClassifier other = find_other_classifier(program, states, reader.header());
+  const OtherClassifier other = find_other_classifier(program, states, named.header);
   const auto is_left_out = [&](std::string_view name) { return std::ranges::find(other.names, name) != other.names.end(); };
   std::erase_if(states, [&](StateId id) { return is_left_out(program.state(id).name); });
-  const auto is_passed_over = [&](std::string_view name) { return is_batch_counter(name) || is_left_out(name); };
+
+  const std::string prefix = options.prefix.empty() ? find_prefix(program, states, named.header) : "";
+  const std::string_view same_model = "; use weights of the same model";
+  const std::string way_out = !prefix.empty()
+                                  ? fmt::format("; its names begin with {0}: give --init-prefix {0}", printable(prefix))
+                              : options.partial ? std::string(same_model)
+                                                : fmt::format("{}, or take what fits with --init-partial", same_model);
   const TensorMatch match =
-      match_tensors(program, states, reader.header(), is_passed_over, source, "; use weights of the same model");
-  for (const TensorInfo* tensor : match.tensors) {
+      match_tensors(program, states, named.header,
+                    {.source = source,
+                     .way_out = same_model,
+                     .way_out_of_names = way_out,
+                     .ignored = [&](std::string_view name) { return is_batch_counter(name) || is_left_out(name); },
+                     .partial = options.partial});
+  if (named.others > 0 && !options.partial) {
+    throw_user_error("{} has a tensor {}{} whose name does not begin with {}{}", source, in_quotes(named.first_other),
+                     and_more(named.others), in_quotes(options.prefix), way_out);
+  }
+  std::vector<StateId> given;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const TensorInfo* tensor = match.tensors[i];
+    if (tensor == nullptr) continue;
+    given.push_back(states[i]);
     const auto dtype = to_dtype(tensor->dtype);
     if (!dtype || !is_floating(*dtype))
       throw_user_error("{}: tensor {} is {}; weights are F64, F32, F16 or BF16", source, in_quotes(tensor->name),
                        name_of(tensor->dtype));
   }
-  std::vector<std::byte> stored;
-  std::vector<std::byte> converted;
+  if (given.empty()) throw_user_error("{} has none of the tensors of the model '{}'{}", source, program.name, way_out);
+
+  session.initialize_all_but(given);
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const TensorInfo& tensor = *match.tensors[i];
-    const DType from = *to_dtype(tensor.dtype);
-    const DType to = program.state(states[i]).type.dtype;
-    stored.resize(static_cast<std::size_t>(tensor.bytes));
-    reader.read(tensor, stored);
-    if (from == to) {
-      session.write_logical(states[i], stored);
-      continue;
-    }
-    converted.resize(session.logical_bytes(states[i]));
-    convert_elements(from, stored, to, converted);
-    session.write_logical(states[i], converted);
+    if (match.tensors[i] != nullptr) read_weight(file, *match.tensors[i], session, states[i]);
   }
-  if (other.names.empty()) return {};
-  return fmt::format("{} of {} {} for {}, this run has {}: {} from random values", fmt::join(other.names, " and "), source,
-                     other.names.size() == 1 ? "is" : "are", counted(other.classes, "class", "classes"), classes_of(program),
-                     other.names.size() == 1 ? "it starts" : "they start");
+  session.derive();
+
+  std::string said;
+  if (options.partial) said = describe(match, program, states, source, match.unused + named.others);
+  if (other.names.empty()) return said;
+  if (!said.empty()) said += "; ";
+  return said + fmt::format("{} of {} {} for {}, this run has {}: {} from random values", fmt::join(other.names, " and "), source,
+                            other.names.size() == 1 ? "is" : "are", counted(other.classes, "class", "classes"),
+                            classes_of(program), other.names.size() == 1 ? "it starts" : "they start");
 }
 
 }  // namespace snug::train

@@ -33,9 +33,9 @@ std::optional<TensorDType> to_tensor_dtype(DType dtype) {
   return std::nullopt;
 }
 
-std::string and_more(std::size_t count) { return count > 1 ? fmt::format(" and {} more", count - 1) : ""; }
-
 }  // namespace
+
+std::string and_more(std::size_t count) { return count > 1 ? fmt::format(" and {} more", count - 1) : ""; }
 
 std::optional<DType> to_dtype(TensorDType dtype) {
   for (const DType candidate : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i32, DType::u8}) {
@@ -70,11 +70,10 @@ std::vector<StateId> states_of(const Program& program, std::span<const Role> rol
 }
 
 TensorMatch match_tensors(const Program& program, std::span<const StateId> wanted, const SafetensorsHeader& header,
-                          const std::function<bool(std::string_view name)>& ignored, std::string_view source,
-                          std::string_view way_out) {
+                          const MatchRules& rules) {
   std::unordered_map<std::string_view, const TensorInfo*> left;
   for (const TensorInfo& tensor : header.tensors) {
-    if (!ignored(tensor.name)) left.emplace(tensor.name, &tensor);
+    if (rules.ignored == nullptr || !rules.ignored(tensor.name)) left.emplace(tensor.name, &tensor);
   }
   TensorMatch match;
   std::vector<std::string> missing;
@@ -84,6 +83,7 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
     const auto found = left.find(expected.name);
     if (found == left.end()) {
       missing.push_back(expected.name);
+      match.tensors.push_back(nullptr);
       continue;
     }
     if (found->second->shape != expected.shape) {
@@ -93,20 +93,21 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
     match.tensors.push_back(found->second);
     left.erase(found);
   }
-  if (!missing.empty()) {
-    throw_user_error("{} has no tensor {}{} that the model '{}' needs{}", source, in_quotes(missing.front()),
-                     and_more(missing.size()), program.name, way_out);
+  match.unused = left.size();
+  if (!missing.empty() && !rules.partial) {
+    throw_user_error("{} has no tensor {}{} that the model '{}' needs{}", rules.source, in_quotes(missing.front()),
+                     and_more(missing.size()), program.name, rules.way_out_of_names);
   }
   if (!misshaped.empty()) {
-    throw_user_error("{} does not go with the model '{}': {}{}{}", source, program.name, misshaped.front(),
-                     and_more(misshaped.size()), way_out);
+    throw_user_error("{} does not go with the model '{}': {}{}{}", rules.source, program.name, misshaped.front(),
+                     and_more(misshaped.size()), rules.way_out);
   }
-  if (!left.empty()) {
+  if (!left.empty() && !rules.partial) {
     // The first of the file, not of the map.
     const auto extra = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return left.contains(tensor.name); });
-    throw_user_error("{} has a tensor {}{} that the model '{}' does not know{}", source, in_quotes(extra->name),
-                     and_more(left.size()), program.name, way_out);
+    throw_user_error("{} has a tensor {}{} that the model '{}' does not know{}", rules.source, in_quotes(extra->name),
+                     and_more(left.size()), program.name, rules.way_out_of_names);
   }
   return match;
 }

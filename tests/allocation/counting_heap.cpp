@@ -11,6 +11,7 @@
 namespace snug::allocation {
 HeapUse heap_use() { return {}; }
 bool heap_is_counted() { return false; }
+void forget_largest() {}
 }  // namespace snug::allocation
 
 #else
@@ -32,6 +33,7 @@ namespace {
 std::atomic<std::int64_t> own_calls{0};
 std::atomic<std::int64_t> library_calls{0};
 std::atomic<std::int64_t> live_bytes{0};
+std::atomic<std::int64_t> largest_own{0};
 
 bool is_own(const void* caller) {
   const auto* address = static_cast<const char*>(caller);
@@ -39,8 +41,14 @@ bool is_own(const void* caller) {
 }
 
 void* counted(void* pointer, const void* caller) {
-  (is_own(caller) ? own_calls : library_calls).fetch_add(1, std::memory_order_relaxed);
-  if (pointer != nullptr) live_bytes.fetch_add(static_cast<std::int64_t>(malloc_usable_size(pointer)), std::memory_order_relaxed);
+  const bool own = is_own(caller);
+  (own ? own_calls : library_calls).fetch_add(1, std::memory_order_relaxed);
+  if (pointer == nullptr) return pointer;
+  const auto bytes = static_cast<std::int64_t>(malloc_usable_size(pointer));
+  live_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  std::int64_t largest = largest_own.load(std::memory_order_relaxed);
+  while (own && bytes > largest && !largest_own.compare_exchange_weak(largest, bytes, std::memory_order_relaxed)) {
+  }
   return pointer;
 }
 
@@ -101,8 +109,11 @@ void operator delete[](void* pointer, std::size_t /*size*/, std::align_val_t /*a
 
 namespace snug::allocation {
 
-HeapUse heap_use() { return {.own_calls = own_calls, .library_calls = library_calls, .live_bytes = live_bytes}; }
+HeapUse heap_use() {
+  return {.own_calls = own_calls, .library_calls = library_calls, .live_bytes = live_bytes, .largest_own = largest_own};
+}
 bool heap_is_counted() { return true; }
+void forget_largest() { largest_own = 0; }
 
 }  // namespace snug::allocation
 

@@ -70,6 +70,8 @@ class Fixture {
     write(dir / "cut_weights", weights.substr(0, 50));
     write(dir / "shorter_weights", weights.substr(0, weights.size() - 4));
     write(dir / "broken_weights", weights.substr(0, 8) + "}" + weights.substr(9));
+    write(dir / "sharded/model.safetensors.index.json", R"({"weight_map": {"conv1.weight": "a.safetensors"}})");
+    write(dir / "elsewhere.json", R"({"weight_map": {"conv1.weight": "../weights"}})");
     fs::copy(dir / "run", dir / "damaged", fs::copy_options::recursive);
     for (const auto& entry : fs::directory_iterator(dir / "damaged/snapshots")) {
       std::string bytes = read(entry.path());
@@ -231,8 +233,25 @@ INSTANTIATE_TEST_SUITE_P(
                         "'{dir}/broken_weights': the header is not JSON in UTF-8 (byte 1 of it)"},
                     Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights",
                         "'{dir}/weights' has no tensor 'stem.conv.weight' and 36 more that the model 'wrn-10-1' needs; use "
-                        "weights of the same model"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/empty", "'{dir}/empty' is not a file"},
+                        "weights of the same model, or take what fits with --init-partial"},
+                    Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights --init-partial",
+                        "'{dir}/weights' has none of the tensors of the model 'wrn-10-1'; use weights of the same model"},
+                    Bad{"train small-cnn --out {dir}/new --init {dir}/weights --init-prefix model.",
+                        "no name in '{dir}/weights' begins with 'model.'; its first tensor is 'conv1.weight': give another "
+                        "--init-prefix, or none"},
+                    Bad{"train small-cnn --out {dir}/new --init-partial",
+                        "--init-partial is about the weights that --init names; give that, or leave it out"},
+                    Bad{"train small-cnn --out {dir}/new --init-prefix model.",
+                        "--init-prefix is about the weights that --init names; give that, or leave it out"},
+                    Bad{"train small-cnn --out {dir}/new --init {dir}/empty",
+                        "the folder '{dir}/empty' has neither model.safetensors nor model.safetensors.index.json; name a "
+                        "safetensors file"},
+                    Bad{"train small-cnn --out {dir}/new --init {dir}/sharded",
+                        "'{dir}/sharded/model.safetensors.index.json' names the file 'a.safetensors', which is not beside it; "
+                        "fetch that file, too"},
+                    Bad{"train small-cnn --out {dir}/new --init {dir}/elsewhere.json",
+                        "'{dir}/elsewhere.json': tensor 'conv1.weight' is in the file '../weights', which is no plain file name; "
+                        "shards lie beside their index"},
                     Bad{"export {dir}/run", "'snug export' needs --to, as in 'snug export {dir}/run --to weights.safetensors'"},
                     Bad{"export {dir}/run --to {dir}/empty", "'{dir}/empty' is a folder; name a file"},
                     Bad{"export {dir}/run --to {dir}/nowhere/w",
@@ -248,6 +267,10 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train --resume", "--resume goes on with the run in --out; name its folder, as in --out runs/x --resume"},
         Bad{"train --resume --out {dir}/nowhere", "folder '{dir}/nowhere' holds no run to resume"},
         Bad{"train --resume --out {dir}/run --batch 5", "a resumed run follows recipe.toml in its folder; leave out --batch"},
+        Bad{"train --resume --out {dir}/run --init-partial",
+            "a resumed run follows recipe.toml in its folder; leave out --init-partial"},
+        Bad{"train --resume --out {dir}/run --init-prefix x",
+            "a resumed run follows recipe.toml in its folder; leave out --init-prefix"},
         Bad{"train --resume --out {dir}/damaged",
             "all 2 snapshots of the run in '{dir}/damaged' are damaged; bring one back from a copy, or train again in another "
             "folder"},

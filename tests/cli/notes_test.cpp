@@ -33,6 +33,9 @@ TEST(Notes, FineTuningToOtherClassesSaysThatTheClassifierIsNew) {
   const Ended same = run("third", {"--init", weights});
   EXPECT_EQ(same.exit_code, 0);
   EXPECT_FALSE(contains(same.err, "random values")) << same.err;
+  const Ended partial = run("fourth", {"--init", weights, "--init-partial"});
+  EXPECT_EQ(partial.exit_code, 0);
+  EXPECT_TRUE(contains(partial.err, "snug: 17 of the 17 tensors of 'small-cnn' come from '" + weights + "'\n")) << partial.err;
 }
 
 TEST(Notes, LimitThatNoPlanKeepsIsSaid) {

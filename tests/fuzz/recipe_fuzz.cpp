@@ -11,6 +11,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                  .steps = 100,
                                  .freeze = {"conv1"},
                                  .init = "w",
+                                 .init_prefix = "p.",
+                                 .init_partial = true,
                                  .schedule = {.kind = snug::train::ScheduleRecipe::Kind::step, .milestones = {60, 120.5}}});
   return snug::fuzz::mutate_from(seed, data, size, max_size);
 }

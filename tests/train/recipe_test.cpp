@@ -37,6 +37,8 @@ Recipe full_recipe() {
           .keep = 7,
           .freeze = {"conv1.", "bn1"},
           .init = "weights.safetensors",
+          .init_prefix = "model.",
+          .init_partial = true,
           .optimizer = {.learning_rate = 0.1 + 0.2,
                         .momentum = 0.95,
                         .nesterov = false,
@@ -77,6 +79,14 @@ TEST(Recipe, WhatIsNotSaidKeepsItsDefault) {
   EXPECT_EQ(recipe.optimizer.learning_rate, 1.0);
   EXPECT_EQ(recipe.optimizer.momentum, 0.9);
   EXPECT_EQ(parse_recipe("model = \"x\"\nbudget = 1000").budget_bytes, Bytes(1000));
+}
+
+TEST(Recipe, HowWeightsAreTakenGoesOnlyWithWeights) {
+  EXPECT_EQ(refusal("model = \"x\"\ninit_partial = true\n"),
+            "recipe, line 2: init_partial is about the weights that init names; give that, or leave it out");
+  EXPECT_EQ(refusal("model = \"x\"\ninit_prefix = \"model.\"\n"),
+            "recipe, line 2: init_prefix is about the weights that init names; give that, or leave it out");
+  EXPECT_EQ(refusal("model = \"x\"\ninit = \"w\"\ninit_prefix = \"\"\n"), "recipe, line 3: init_prefix must not be empty");
 }
 
 TEST(Recipe, SparseWeightsAreAskedForByTheirShare) {

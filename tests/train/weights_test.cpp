@@ -4,39 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include "files.h"
+#include "loose_tensors.h"
 #include "small_session.h"
 #include "train/elements.h"
-#include "train/safetensors.h"
 #include <snug/error.h>
 
 namespace snug::train {
 
 namespace {
-
-// A file's tensors taken apart, changed by `change` and put together again.
-struct LooseTensor {
-  TensorInfo info;
-  std::string bytes;
-};
-
-std::vector<LooseTensor> take_apart(const std::filesystem::path& path) {
-  const SafetensorsReader reader(path);
-  std::vector<LooseTensor> loose;
-  for (const TensorInfo& info : reader.header().tensors) {
-    loose.push_back({info, std::string(static_cast<std::size_t>(info.bytes), '\0')});
-    reader.read(info, std::as_writable_bytes(std::span(loose.back().bytes)));
-  }
-  return loose;
-}
-
-void put_together(const std::filesystem::path& path, const std::vector<LooseTensor>& loose) {
-  std::vector<TensorInfo> infos;
-  for (const LooseTensor& tensor : loose) infos.push_back(tensor.info);
-  std::string bytes = make_safetensors_header(infos, {});
-  for (const LooseTensor& tensor : loose) bytes += tensor.bytes;
-  write_bytes(path, bytes);
-}
 
 TEST(Weights, ExportedWeightsComeBackInAnotherSession) {
   const TemporaryFolder folder;
@@ -186,20 +161,134 @@ TEST(Weights, WhatDoesNotFitIsRefusedInOneSentenceAndChangesNothing) {
     EXPECT_EQ(all_bytes(session), before) << text;
     return text;
   };
+  const std::string way_out = "; use weights of the same model, or take what fits with --init-partial";
   EXPECT_EQ(message([](auto& t) { t.erase(t.begin() + 1); }),
-            file + " has no tensor 'bn1.weight' that the model 'small' needs; use weights of the same model");
+            file + " has no tensor 'bn1.weight' that the model 'small' needs" + way_out);
   EXPECT_EQ(message([](auto& t) { t.erase(t.begin() + 1, t.begin() + 4); }),
-            file + " has no tensor 'bn1.weight' and 2 more that the model 'small' needs; use weights of the same model");
+            file + " has no tensor 'bn1.weight' and 2 more that the model 'small' needs" + way_out);
   EXPECT_EQ(message([](auto& t) {
               t.push_back({{.name = "extra", .dtype = TensorDType::u8, .shape = {1}}, "x"});
             }),
-            file + " has a tensor 'extra' that the model 'small' does not know; use weights of the same model");
+            file + " has a tensor 'extra' that the model 'small' does not know" + way_out);
   EXPECT_EQ(message([](auto& t) { std::swap(t[0].info.shape[2], t[0].info.shape[0]); }),
             file +
                 " does not go with the model 'small': 'conv1.weight' is [3,3,16,3] instead of [16,3,3,3]; use weights of the "
                 "same model");
   EXPECT_EQ(message([](auto& t) { t[8].info.dtype = TensorDType::i32; }),
             file + ": tensor 'fc.bias' is I32; weights are F64, F32, F16 or BF16");
+}
+
+std::vector<LooseTensor> with_prefix(std::vector<LooseTensor> loose, const std::string& prefix) {
+  for (LooseTensor& tensor : loose) tensor.info.name = prefix + tensor.info.name;
+  return loose;
+}
+
+TEST(Weights, PrefixOfTheFilesNamesIsTakenOff) {
+  const TemporaryFolder folder;
+  Session session = small_session();
+  small_step(session);
+  export_weights(folder / "w", session);
+  put_together(folder / "v", with_prefix(take_apart(folder / "w"), "model."));
+  Session other = small_session(/*seed=*/1);
+  EXPECT_EQ(import_weights(folder / "v", other, {.prefix = "model."}), "");
+  export_weights(folder / "again", other);
+  EXPECT_EQ(bytes_of(folder / "again"), bytes_of(folder / "w"));
+}
+
+TEST(Weights, RefusalNamesThePrefixThatTheFileHas) {
+  const TemporaryFolder folder;
+  Session session = small_session();
+  export_weights(folder / "w", session);
+  const auto good = take_apart(folder / "w");
+  put_together(folder / "v", with_prefix(good, "model."));
+  const std::string file = "'" + (folder / "v").string() + "'";
+  const auto refusal = [&](const ImportOptions& options) {
+    return message_of<UserError>([&] { import_weights(folder / "v", session, options); });
+  };
+  EXPECT_EQ(refusal({}), file +
+                             " has no tensor 'conv1.weight' and 8 more that the model 'small' needs; its names begin with "
+                             "model.: give --init-prefix model.");
+  EXPECT_EQ(refusal({.partial = true}),
+            file + " has none of the tensors of the model 'small'; its names begin with model.: give --init-prefix model.");
+  EXPECT_EQ(refusal({.prefix = "net."}), "no name in " + file +
+                                             " begins with 'net.'; its first tensor is 'model.conv1.weight': give another "
+                                             "--init-prefix, or none");
+  auto mixed = with_prefix(good, "model.");
+  mixed.push_back({{.name = "head.weight", .dtype = TensorDType::f32, .shape = {1}}, "1234"});
+  put_together(folder / "v", mixed);
+  EXPECT_EQ(refusal({.prefix = "model."}), file +
+                                               " has a tensor 'head.weight' whose name does not begin with 'model.'; use "
+                                               "weights of the same model, or take what fits with --init-partial");
+}
+
+TEST(Weights, PartialFileLeavesTheRestAtInitialValuesAndSaysHowMany) {
+  const TemporaryFolder folder;
+  Session session = small_session();
+  small_step(session);
+  export_weights(folder / "w", session);
+  auto loose = take_apart(folder / "w");
+  loose.erase(loose.begin() + 1, loose.begin() + 3);  // bn1.weight, bn1.bias
+  for (LooseTensor& tensor : loose) tensor.info.name = "net." + tensor.info.name;
+  loose.push_back({{.name = "net.extra", .dtype = TensorDType::u8, .shape = {1}}, "x"});
+  loose.push_back({{.name = "conv1.weight", .dtype = TensorDType::u8, .shape = {1}}, "x"});  // without the prefix: another one
+  put_together(folder / "v", loose);
+  const Backend backend = backends::cpu_backend(1);
+  Session partial(small_plan(backend), backend, /*seed=*/1, Start::from_file);
+  EXPECT_EQ(import_weights(folder / "v", partial, {.prefix = "net.", .partial = true}),
+            "7 of the 9 tensors of 'small' come from '" + (folder / "v").string() +
+                "', the other 2 ('bn1.weight' and 1 more) start from initial values; 2 tensors of the file are not used");
+  Session drawn = small_session(/*seed=*/1);
+  for (const char* name : {"bn1.weight", "bn1.bias"}) EXPECT_EQ(partial.read_state(name), drawn.read_state(name)) << name;
+  for (const char* name : {"conv1.weight", "conv2.weight", "conv2.bias", "bn1.running_mean", "fc.weight", "fc.bias"})
+    EXPECT_EQ(partial.read_state(name), session.read_state(name)) << name;
+  EXPECT_GT(small_step(partial), 0);
+}
+
+TEST(Weights, PartialFileOfAnotherShapeIsRefused) {
+  const TemporaryFolder folder;
+  Session session = small_session();
+  export_weights(folder / "w", session);
+  auto loose = take_apart(folder / "w");
+  std::swap(loose[0].info.shape[2], loose[0].info.shape[0]);
+  put_together(folder / "v", loose);
+  EXPECT_EQ(message_of<UserError>([&] { import_weights(folder / "v", session, {.partial = true}); }),
+            "'" + (folder / "v").string() +
+                "' does not go with the model 'small': 'conv1.weight' is [3,3,16,3] instead of [16,3,3,3]; use weights of the "
+                "same model");
+}
+
+// A tensor of many pieces, narrower and wider than the model's numbers, in a library's layout and in plain ones: as one that is
+// converted and written whole.
+TEST(Weights, PiecesHaveTheBitsOfWholeTensors) {
+  const TemporaryFolder folder;
+  const SmallModel large{.channels = 144, .classes = 1000};
+  Session session = small_session(7, large);
+  export_weights(folder / "w", session);
+  for (const DType model : {DType::f32, DType::bf16}) {
+    for (const auto& [dtype, in_file] : {std::pair{TensorDType::f64, DType::f64}, std::pair{TensorDType::f32, DType::f32},
+                                         std::pair{TensorDType::f16, DType::f16}, std::pair{TensorDType::bf16, DType::bf16}}) {
+      auto loose = take_apart(folder / "w");
+      for (LooseTensor& tensor : loose) {
+        std::string converted(tensor.bytes.size() / 4 * bytes_per_element(dtype), '\0');
+        convert_elements(DType::f32, std::as_bytes(std::span(tensor.bytes)), in_file,
+                         std::as_writable_bytes(std::span(converted)));
+        tensor.bytes = converted;
+        tensor.info.dtype = dtype;
+      }
+      put_together(folder / "v", loose);
+      const SmallModel other{.dtype = model, .channels = large.channels, .classes = large.classes};
+      Session pieces = small_session(1, other);
+      import_weights(folder / "v", pieces);
+      Session whole = small_session(1, other);
+      for (const LooseTensor& tensor : loose) {
+        const StateId id = whole.plan().program.find_state(tensor.info.name);
+        std::vector<std::byte> bytes(whole.logical_bytes(id));
+        convert_elements(in_file, std::as_bytes(std::span(tensor.bytes)), whole.plan().program.state(id).type.dtype, bytes);
+        whole.write_logical(id, bytes);
+      }
+      EXPECT_EQ(all_bytes(pieces), all_bytes(whole)) << name_of(dtype) << " into " << name_of(model);
+    }
+  }
 }
 
 }  // namespace

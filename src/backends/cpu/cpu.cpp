@@ -101,7 +101,8 @@ Backend cpu_backend(int threads) {
                   .instructions_limit = cpu::held_instructions().reason,
                   .product_speeds = cpu::product_speeds(cpu::read_processor(), cpu::effective_instructions()),
                   .preferred_weight_layout = cpu::preferred_conv2d_weight_layout,
-                  .relayout = cpu::relayout};
+                  .read_opaque = cpu::read_opaque,
+                  .write_opaque = cpu::write_opaque};
   for (const KernelDef* kernel : cpu::promoted_kernels()) backend.kernels.push_back(kernel);
   for (const KernelDef* kernel : reference_backend(threads).kernels) backend.kernels.push_back(kernel);
   return backend;

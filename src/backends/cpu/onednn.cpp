@@ -160,24 +160,38 @@ Type as_floats(Type type) {
 
 namespace {
 
-void copy_16_bits(const Type& from, const std::byte* source, const Type& to, std::byte* target) {
-  const LayoutMap from_map(from);
-  const LayoutMap to_map(to);
-  const auto* in = reinterpret_cast<const std::uint16_t*>(source);
-  auto* out = reinterpret_cast<std::uint16_t*>(target);
-  std::memset(target, 0, static_cast<std::size_t>(to.bytes().count()));  // what only pads the layout is zero
-  for_each_element(to_map, 0, to_map.elements(),
-                   [&](const auto& at, std::int64_t /*number*/) { out[to_map(at)] = in[from_map(at)]; });
+// copy(byte of the value, byte of the stretch) for every element of a stretch of `bytes` bytes in logical order.
+template <typename T, typename Copy>
+void for_each_place(const Type& type, std::int64_t first, std::size_t bytes, const Copy& copy) {
+  const LayoutMap map(type);
+  const auto count = static_cast<std::int64_t>(bytes / sizeof(T));
+  for_each_element(map, first, first + count, [&](const auto& at, std::int64_t number) {
+    copy(map(at) * static_cast<std::int64_t>(sizeof(T)), (number - first) * static_cast<std::int64_t>(sizeof(T)));
+  });
+}
+
+// Calls f with an integer as wide as an element.
+template <typename F>
+void with_width(const Type& type, const F& f) {
+  if (bits_per_element(type.dtype) == 16) return f(std::uint16_t{});
+  SNUG_CHECK(bits_per_element(type.dtype) == 32, "{} is in no layout of oneDNN's", to_string(type));
+  f(std::uint32_t{});
 }
 
 }  // namespace
 
-void relayout(const Type& from, const std::byte* source, const Type& to, std::byte* target) {
-  if (bits_per_element(from.dtype) == 16) return copy_16_bits(from, source, to, target);
-  // oneDNN's memory objects are not const-correct; a reorder only reads its source.
-  const dnnl::memory input = memory_at(descriptor(from), const_cast<std::byte*>(source));
-  const dnnl::memory output = memory_at(descriptor(to), target);
-  dnnl::reorder(input, output).execute(stream(), const_cast<dnnl::memory&>(input), const_cast<dnnl::memory&>(output));
+void read_opaque(const Type& type, const std::byte* stored, std::int64_t first, std::span<std::byte> logical) {
+  with_width(type, [&]<typename T>(T /*tag*/) {
+    for_each_place<T>(type, first, logical.size(),
+                      [&](std::int64_t from, std::int64_t to) { std::memcpy(logical.data() + to, stored + from, sizeof(T)); });
+  });
+}
+
+void write_opaque(const Type& type, std::byte* stored, std::int64_t first, std::span<const std::byte> logical) {
+  with_width(type, [&]<typename T>(T /*tag*/) {
+    for_each_place<T>(type, first, logical.size(),
+                      [&](std::int64_t to, std::int64_t from) { std::memcpy(stored + to, logical.data() + from, sizeof(T)); });
+  });
 }
 
 }  // namespace snug::backends::cpu

@@ -81,7 +81,9 @@ inline dnnl::memory memory_at(const dnnl::memory::desc& descriptor, void* data) 
 // An f16 or bf16 value as floats, in the same layout.
 Type as_floats(Type type);
 
-// Copies between layouts for snapshots and weights that come and go in logical order.
-void relayout(const Type& from, const std::byte* source, const Type& to, std::byte* target);
+// For snapshots and weights, which come and go in logical order (Backend::read_opaque). Not oneDNN's reorder, which would need
+// the whole value in both layouts, and might change numbers of 16 bits.
+void read_opaque(const Type& type, const std::byte* stored, std::int64_t first, std::span<std::byte> logical);
+void write_opaque(const Type& type, std::byte* stored, std::int64_t first, std::span<const std::byte> logical);
 
 }  // namespace snug::backends::cpu

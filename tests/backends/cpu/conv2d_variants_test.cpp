@@ -1,6 +1,7 @@
 // A convolution and its gradients by every kernel that makes them: they may sum in another order, but not much else, and what
 // needs less workspace must get by with it.
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -111,7 +112,8 @@ class Products {
 
   Tensor opaque(const Tensor& plain) const {
     Tensor result(weight_);
-    backend_.relayout(plain.type(), plain.data(), weight_, result.data());
+    std::memset(result.data(), 0, result.size());
+    backend_.write_opaque(weight_, result.data(), 0, {plain.data(), plain.size()});
     return result;
   }
 
@@ -143,7 +145,7 @@ class Products {
     for (std::size_t i = 0; i < inputs.size(); ++i) EXPECT_TRUE(inputs[i].same_bytes(before[i])) << kernel.name << " input " << i;
     if (output.layout.kind != Layout::Kind::opaque) return Outcome{accept->workspace, accept->numerics, result.logical()};
     Tensor plain(plain_weight_);
-    backend_.relayout(output, result.data(), plain_weight_, plain.data());
+    backend_.read_opaque(output, result.data(), 0, {plain.data(), plain.size()});
     return Outcome{accept->workspace, accept->numerics, plain.logical()};
   }
 

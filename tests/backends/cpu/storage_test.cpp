@@ -1,6 +1,8 @@
 // Numbers of 16 bits: what is loaded, rounded and moved must be what the host's own arithmetic says, bit for bit.
 #include <bit>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -96,7 +98,7 @@ TEST(Bfloats, RowsBecomePairsOfTheirRoundedNumbers) {
 }
 
 // 65,536 elements, one of each pattern, there and back.
-TEST(Relayout, OfNumbersOf16BitsChangesNoBit) {
+TEST(OpaqueLayouts, NumbersOf16BitsChangeNoBit) {
   for (const DType dtype : {DType::bf16, DType::f16}) {
     const Type plain{.dtype = dtype, .shape = {64, 64, 4, 4}};
     for (const char* name : {"ABcd8b16a2b", "ABcd16b16a", "ABcd8a16b2a"}) {
@@ -105,9 +107,39 @@ TEST(Relayout, OfNumbersOf16BitsChangesNoBit) {
       Tensor source(plain), target(blocked), back(plain);
       for (std::int64_t i = 0; i < kPatterns; ++i)
         reinterpret_cast<std::uint16_t*>(source.data())[i] = static_cast<std::uint16_t>(i);
-      relayout(plain, source.data(), blocked, target.data());
+      write_opaque(blocked, target.data(), 0, {source.data(), source.size()});
       EXPECT_FALSE(target.same_bytes(source));
-      relayout(blocked, target.data(), plain, back.data());
+      read_opaque(blocked, target.data(), 0, {back.data(), back.size()});
+      EXPECT_TRUE(back.same_bytes(source)) << name;
+      EXPECT_TRUE(target.guards_intact() && back.guards_intact());
+    }
+  }
+}
+
+// In two stretches, with and without padding: as oneDNN's own reorder of the whole.
+TEST(OpaqueLayouts, ElementsLieWhereOneDnnPutsThem) {
+  for (const char* name :
+       {"ABcd16b16a", "Acdb16a", "ABcd8b8a", "Acdb8a", "ABcd16a16b", "BAcd16a16b", "ABcd8a8b", "ABcd8b16a2b", "ABcd8a16b2a"}) {
+    for (const Shape& shape : {Shape{32, 16, 3, 3}, Shape{20, 5, 2, 1}}) {
+      const Type plain{.dtype = DType::f32, .shape = shape};
+      Type blocked = plain;
+      blocked.layout = {.kind = Layout::Kind::opaque, .opaque_name = name, .opaque_bytes = {}};
+      blocked.layout.opaque_bytes = size_of(descriptor(blocked));
+      Tensor source = Tensor::random(plain, 1);
+      Tensor expected(blocked), target(blocked), back(plain);
+      PrimitiveChain reorder;
+      reorder.add_reorder(memory_at(descriptor(plain), source.data()), memory_at(descriptor(blocked), expected.data()));
+      reorder.run();
+
+      std::memset(target.data(), 0, target.size());
+      const std::span<std::byte> whole(source.data(), source.size());
+      const std::size_t cut = source.size() / 12 * 4;
+      write_opaque(blocked, target.data(), static_cast<std::int64_t>(cut / 4), whole.subspan(cut));
+      write_opaque(blocked, target.data(), 0, whole.first(cut));
+      EXPECT_TRUE(target.same_bytes(expected)) << name;
+      const std::span<std::byte> read(back.data(), back.size());
+      read_opaque(blocked, expected.data(), static_cast<std::int64_t>(cut / 4), read.subspan(cut));
+      read_opaque(blocked, expected.data(), 0, read.first(cut));
       EXPECT_TRUE(back.same_bytes(source)) << name;
       EXPECT_TRUE(target.guards_intact() && back.guards_intact());
     }
