@@ -70,6 +70,8 @@ SparseGrid SparseGrid::from(const Attributes& attributes) {
 
 std::int64_t SparseGrid::all_rows() const { return std::accumulate(rows.begin(), rows.end(), std::int64_t{0}); }
 
+const OpDef* sparse_form(const OpDef& op) { return &op == &conv2d ? &sparse_conv2d : nullptr; }
+
 std::vector<NamedSlot> sparse_tensors(const Program& program) {
   std::vector<NamedSlot> tensors;
   const Section* init = program.find_section(SectionKind::init);

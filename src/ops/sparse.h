@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/op.h"
 #include "ir/program.h"
 #include "ops/conv2d.h"
 
@@ -57,6 +58,9 @@ struct SparseGrid {
   std::int64_t all_rows() const;
   std::int64_t elements(std::size_t tensor) const { return rows[tensor] * columns[tensor]; }
 };
+
+// The op that does the same with a weight that is stored so: op(x, values, columns, rows, bias?). nullptr: there is none.
+const OpDef* sparse_form(const OpDef& op);
 
 // A sparse tensor of a program, by the name of the weight it stands for.
 struct NamedSlot {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "ops/ops.h"
 #include "ops/sparse.h"
 
 namespace snug {
@@ -30,7 +29,7 @@ std::vector<std::size_t> eligible_nodes(const Graph& graph) {
   bool first = true;
   for (std::size_t i = 0; i < forward.nodes.size(); ++i) {
     const Node& node = forward.nodes[i];
-    if (node.op != &ops::conv2d) continue;
+    if (ops::sparse_form(*node.op) == nullptr) continue;
     if (std::exchange(first, false)) continue;
     const Value& weight = forward.value(node.inputs[1]);
     if (!weight.is_state() || readers[weight.state.index()] != 1 || node.attributes.integer("groups") != 1) continue;
@@ -160,7 +159,7 @@ class Sparsifier {
     if (node.inputs.size() == 3) inputs.push_back(node.inputs[2]);
     // The value of the dense weight stays in the list, unread and of no state.
     node.inputs = std::move(inputs);
-    node.op = &ops::sparse_conv2d;
+    node.op = ops::sparse_form(*node.op);
     ops::set_slot(node.attributes, {.first_row = tensor.first_row, .shape = tensor.shape, .bits = store_.bits});
   }
 
