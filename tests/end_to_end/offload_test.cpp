@@ -27,7 +27,7 @@ TEST_P(Offload, ChangesNoBitWithOtherMethods) {
   expect_same_bits(trained(GetParam(), {.checkpoint = "sqrt", .with = kOffload}), plain);
   TrainedModel whole = GetParam();  // a fused update sees all of a step's gradients at once
   whole.microbatch = whole.batch;
-  expect_same_bits(trained(whole, {.with = {"offload_activations", "fuse_update"}}), trained(whole));
+  expect_same_bits(trained(whole, {.with = {"offload_activations", "fuse_update"}}), trained(whole, {.with = {"fuse_update"}}));
   expect_same_bits(trained(GetParam(), {.with = kOffload, .compress_bits = 4}), trained(GetParam(), {.compress_bits = 4}));
 }
 

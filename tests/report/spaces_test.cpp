@@ -1,6 +1,6 @@
 // What reports show of a plan in two memories: the device's arena as if it were alone, and host memory as one figure.
 #include <algorithm>
-#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,8 @@ TEST(SpacesInReports, OnlyTheDeviceIsDrawn) {
   const Plan plan = two_memories();
   ASSERT_EQ(plan.planned_peak_bytes, Bytes(4 * 256));
   Bytes fullest;
-  for (const ByClass& alive : moments_of_step(plan).front().alive) fullest = std::max(fullest, total_of(alive));
+  const std::vector<SectionMoments> step = moments_of_step(plan);
+  for (const ByClass& alive : step.front().alive) fullest = std::max(fullest, total_of(alive));
   EXPECT_EQ(fullest, plan.planned_peak_bytes);
 
   Bytes of_layers;

@@ -151,7 +151,7 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
                      {{"bits", bits}, {"dtype", make.dtype()}, {"channels_last", kOne}, {"input_shape", Integers{3, 5, 7, 4}}},
                      false});
   }
-  cases.push_back({&ops::copy_to_space, {make({3, 5, 2, 2})}, {{"host", std::int64_t{1}}}});
+  cases.push_back({&ops::copy_to_space, {make({3, 5, 2, 2})}, {{"host", std::int64_t{1}}}, false});
   cases.push_back({&ops::reshape, {make({3, 5, 2, 2})}, {{"shape", Integers{3, 20}}}, false});
   cases.push_back({&ops::relayout, {make({3, 5, 3, 2})}, {{"channels_last", kOne}}});
   cases.push_back({&ops::relayout, {make({3, 5, 3, 2})}, {{"channels_last", kOne * 0}}});
