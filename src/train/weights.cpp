@@ -131,18 +131,18 @@ void read_weight(const WeightsFile& file, const TensorInfo& tensor, Session& ses
   });
 }
 
-// What was left out of the file, or taken from it where not all need be.
-std::string describe(const TensorMatch& match, const Program& program, std::span<const StateId> states, std::string_view source,
-                     std::size_t unused) {
+// How much of a model of `total` tensors came from the file, which of the wanted states did not, and what the file has beside.
+std::string describe_part(const TensorMatch& match, const Program& program, std::span<const StateId> states, std::size_t total,
+                          std::string_view source, std::size_t unused) {
   std::vector<StateId> drawn;
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (match.tensors[i] == nullptr) drawn.push_back(states[i]);
   }
-  std::string text = fmt::format("{} of the {} of '{}' come from {}", states.size() - drawn.size(),
-                                 counted(states.size(), "tensor"), program.name, source);
+  std::string text = fmt::format("{} of the {} of '{}' come from {}", states.size() - drawn.size(), counted(total, "tensor"),
+                                 program.name, source);
   if (!drawn.empty()) {
     text +=
-        fmt::format(", the other {} ({}{}) {} from initial values", drawn.size() == 1 ? "one" : fmt::format("{}", drawn.size()),
+        fmt::format(", {} ({}{}) {} from initial values", drawn.size() == 1 ? "one" : fmt::format("{}", drawn.size()),
                     in_quotes(program.state(drawn.front()).name), and_more(drawn.size()), drawn.size() == 1 ? "starts" : "start");
   }
   if (unused > 0) text += fmt::format("; {} of the file {} not used", counted(unused, "tensor"), unused == 1 ? "is" : "are");
@@ -181,7 +181,7 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
   const WeightsFile file(path);
   const std::string& source = file.source();
   const Unprefixed named = without_prefix(file.header(), options.prefix);
-  if (named.header.tensors.empty() && !options.prefix.empty()) {
+  if (named.header.tensors.empty() && named.others > 0) {
     throw_user_error("no name in {} begins with {}; its first tensor is {}: give another --init-prefix, or none", source,
                      in_quotes(options.prefix), in_quotes(named.first_other));
   }
@@ -226,7 +226,8 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
   session.derive();
 
   std::string said;
-  if (options.partial) said = describe(match, program, states, source, match.unused + named.others);
+  if (options.partial)
+    said = describe_part(match, program, states, states.size() + other.names.size(), source, match.unused + named.others);
   if (other.names.empty()) return said;
   if (!said.empty()) said += "; ";
   return said + fmt::format("{} of {} {} for {}, this run has {}: {} from random values", fmt::join(other.names, " and "), source,

@@ -104,6 +104,11 @@ TEST(Weights, ClassifierOfAnotherNumberOfClassesStartsAfresh) {
       EXPECT_EQ(other.read_state(name), session.read_state(name)) << name;
   }
   EXPECT_EQ(import_weights(folder / "w", session), "") << "nothing is left out where nothing differs";
+  // All of the model is counted, and nothing twice.
+  const std::string file = "'" + (folder / "v").string() + "'";
+  EXPECT_EQ(import_weights(folder / "v", session, {.partial = true}),
+            "7 of the 9 tensors of 'small' come from " + file + "; fc.weight and fc.bias of " + file +
+                " are for 1000 classes, this run has 5: they start from random values");
 }
 
 TEST(Weights, WhatDiffersInMoreThanTheNumberOfClassesIsRefused) {
@@ -236,7 +241,7 @@ TEST(Weights, PartialFileLeavesTheRestAtInitialValuesAndSaysHowMany) {
   Session partial(small_plan(backend), backend, /*seed=*/1, Start::from_file);
   EXPECT_EQ(import_weights(folder / "v", partial, {.prefix = "net.", .partial = true}),
             "7 of the 9 tensors of 'small' come from '" + (folder / "v").string() +
-                "', the other 2 ('bn1.weight' and 1 more) start from initial values; 2 tensors of the file are not used");
+                "', 2 ('bn1.weight' and 1 more) start from initial values; 2 tensors of the file are not used");
   Session drawn = small_session(/*seed=*/1);
   for (const char* name : {"bn1.weight", "bn1.bias"}) EXPECT_EQ(partial.read_state(name), drawn.read_state(name)) << name;
   for (const char* name : {"conv1.weight", "conv2.weight", "conv2.bias", "bn1.running_mean", "fc.weight", "fc.bias"})
