@@ -202,9 +202,10 @@ TEST(MomentumBits, FrozenParametersHaveNone) {
 
 TEST(MomentumBits, WhatIsNotPossibleIsRefused) {
   const Backend backend = backends::cpu_backend(1);
-  const auto refusal = [&](const ops::UpdateOptions& update) {
+  const auto refusal = [&](const ops::SgdSettings& settings) {
     try {
-      compile(frontend::build_zoo_model("small-cnn", {.batch = kBatch}), backend, {.update = update});
+      compile(frontend::build_zoo_model("small-cnn", {.batch = kBatch}), backend,
+              {.update = {.settings = ops::sgd_settings(settings)}});
       return std::string("it was taken");
     } catch (const UserError& error) {
       return std::string(error.what());
