@@ -101,7 +101,7 @@ TEST(DropGradients, WhatDoesNotGoTogetherIsRefusedByName) {
                                  ": state, state ; update w\n")),
             begin + "without a momentum there is nothing to add them to; set one");
   EXPECT_EQ(
-      refusal(program_with("state w.grad : f32[4x4] gradient\nstate c : u8[16] optimizer\nstate s : f32[1] optimizer momentum of w\n", micro,
+      refusal(program_with("state w.grad : f32[4x4] gradient\nstate c : u8[16] optimizer\nstate s : f32[1] optimizer\n", micro,
                            "  w@1, w.grad@1, c@1, s@1 = sgd_quantised(w@0, w.grad@0, scalars@0, c@0, s@0) " + kHeavyBall +
                                " : state, state, state, state ; update w\n")),
       begin + "a momentum in 8 bits would be rounded at every addition; leave out one of the two");
