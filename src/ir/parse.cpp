@@ -204,7 +204,7 @@ class Parser {
     } else {
       if (!line.accept_word("of")) {
         state.purpose = line.name();
-        line.expect_word("of");
+        if (!line.accept_word("of")) throw UserError("unexpected text at the end of the line");
       }
       state.owner = known_state(line.name());
     }

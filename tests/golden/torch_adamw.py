@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 import torch_wrn_10_1 as small
 
-STEPS, LR, BETAS, EPSILON, WEIGHT_DECAY = 20, 3e-4, (0.9, 0.999), 1e-8, 1e-2
+STEPS, LR, BETAS, EPSILON, WEIGHT_DECAY = 20, 1e-4, (0.9, 0.999), 1e-8, 1e-2
 CHANNELS = [3, 16, 32, 64]
 
 

@@ -18,7 +18,7 @@ std::string program_with(const std::string& header, const std::string& states, c
          "state metrics : f64[3] scalar\n"
          "state x : f32[2x4] input\n"
          "state w : f32[4x4] parameter trainable\n" +
-         states + "state w.momentum : f32[4x4] optimizer\nsection init\n" + init + "section micro\n" + micro +
+         states + "state w.momentum : f32[4x4] optimizer momentum of w\nsection init\n" + init + "section micro\n" + micro +
          "section update\n" + update;
 }
 

@@ -11,6 +11,7 @@
 #include "frontend/graph_builder.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "passes/add_update.h"
 #include "plan/compile.h"
 #include "support/accepting_backend.h"
 
@@ -203,7 +204,7 @@ void mutate_many(const std::string& text, int times, std::uint64_t seed) {
   EXPECT_GT(outcome.sound, times / 50);
 }
 
-TEST(MutatedText, OfALoweredProgramIsParsedOrRefused) { mutate_many(print(lower(every_layer(), {})), 4000, 1); }
+TEST(MutatedText, OfALoweredProgramIsParsedOrRefused) { mutate_many(print(add_update(lower(every_layer(), {}), {})), 4000, 1); }
 
 TEST(MutatedText, OfACompiledProgramIsParsedOrRefused) {
   std::string text;

@@ -8,6 +8,7 @@
 #include "frontend/graph_builder.h"
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "passes/add_update.h"
 #include "plan/compile.h"
 #include "support/accepting_backend.h"
 #include "zoo_models.h"
@@ -38,7 +39,7 @@ TEST_P(ZooText, ReadsBackAfterThePasses) {
 }
 
 TEST_P(ZooText, ReadsBackBeforeThePasses) {
-  const std::string text = print(lower(build(GetParam(), 2), {}));
+  const std::string text = print(add_update(lower(build(GetParam(), 2), {}), {}));
   const Program read = parse_program(text, ops::find);
   EXPECT_TRUE(print(read) == text);
   EXPECT_EQ(find_defect(read), std::nullopt);
