@@ -226,7 +226,7 @@ class Parser {
   // Texts of before states had owners say the same by their names.
   void find_owner(State& state) const {
     const auto belongs = [&](std::string_view suffix, std::string_view purpose) {
-      const std::size_t at = state.name.find(suffix);
+      const std::size_t at = state.name.rfind(suffix);
       if (at == std::string::npos) return false;
       const auto found = states_.find(state.name.substr(0, at));
       if (found == states_.end()) return false;

@@ -97,7 +97,9 @@ void SectionEditor::erase(std::size_t at) {
   if (erased_.empty()) erased_.assign(section_.nodes.size(), false);
   erased_[at] = true;
   if (readers_.empty()) return;
-  for (const ValueId id : section_.nodes[at].inputs) std::erase(readers_[id.index()], at);
+  for (const ValueId id : section_.nodes[at].inputs) {
+    if (id.index() < readers_.size()) std::erase(readers_[id.index()], at);
+  }
 }
 
 void SectionEditor::replace_uses(ValueId id, ValueId with, std::size_t from) {
@@ -111,7 +113,7 @@ void SectionEditor::replace_uses(ValueId id, ValueId with, std::size_t from) {
     std::replace(inputs.begin(), inputs.end(), id, with);
     note_reader(with, at);
   }
-  readers_[id.index()] = std::move(stay);
+  if (id.index() < readers_.size()) readers_[id.index()] = std::move(stay);
 }
 
 void SectionEditor::note_reader(ValueId id, std::size_t at) {
@@ -127,10 +129,8 @@ void SectionEditor::add_input(std::size_t at, ValueId id) {
 
 void SectionEditor::set_output(std::size_t at, std::size_t output, ValueId id) {
   ValueId& now = section_.nodes[at].outputs[output];
-  if (!maker_.empty()) {
-    maker_[now.index()] = kNobody;
-    maker_[id.index()] = at;
-  }
+  if (now.index() < maker_.size()) maker_[now.index()] = kNobody;
+  if (id.index() < maker_.size()) maker_[id.index()] = at;
   now = id;
 }
 

@@ -28,6 +28,8 @@ class SectionEditor {
   explicit SectionEditor(Section& section);
 
   // ---- what is there; insertions count after apply()
+  // Facts are found when they are first asked for and follow the changes below; whoever changes a node by itself does so before
+  // asking. An erased node reads nothing, and still makes what it made.
   std::size_t nodes() const { return section_.nodes.size(); }
   Node& node(std::size_t at) { return section_.nodes[at]; }
   Value& value(ValueId id) { return section_.value(id); }

@@ -263,8 +263,13 @@ std::optional<std::string> find_defect(const Program& program) {
     return fmt::format("a microbatch of {} out of a batch of {} is not possible", program.microbatch, program.batch);
   }
   std::unordered_set<std::string_view> names;
-  for (const State& state : program.states) {
+  for (std::size_t i = 0; i < program.states.size(); ++i) {
+    const State& state = program.states[i];
     if (!names.insert(state.name).second) return fmt::format("two states are called '{}'", state.name);
+    if (state.owner.valid() && state.owner.index() >= i)
+      return fmt::format("state '{}' belongs to one that does not stand before it", state.name);
+    if (!state.purpose.empty() && !state.owner.valid())
+      return fmt::format("state '{}' is the {} of no other state", state.name, state.purpose);
   }
   std::unordered_set<int> kinds;
   for (const Section& section : program.sections) {

@@ -1,10 +1,8 @@
-#include <algorithm>
 #include <array>
 
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
-#include "ops/sgd.h"
 #include "ops/update_rule.h"
 
 // adamw(w, g, scalars, m, v, updates f64[1], gradient_norm?) {beta1, beta2, epsilon, weight_decay} -> w, g (zeroed), m, v

@@ -5,7 +5,7 @@
 #include "ops/ops.h"
 
 // copy_to_space(x) {host: 0|1} -> the same bytes in host memory, or on the device; x may lie in either, and where it lies in that
-// one already the copy may be x itself. The one op that crosses: every other works on the device alone
+// one already the copy may be x itself. The one op that crosses: every other works on the device alone.
 
 namespace snug::ops {
 

@@ -128,7 +128,10 @@ Attributes sgd_settings(const SgdSettings& settings) {
           {"momentum_bits", std::int64_t{settings.momentum_bits}}};
 }
 
-constinit const UpdateRule sgd_rule{
-    .name = "sgd", .defaults = [] { return sgd_settings({}); }, .check = check_settings, .update_of = update_of};
+constinit const UpdateRule sgd_rule{.name = "sgd",
+                                    .defaults = [] { return sgd_settings({}); },
+                                    .check = check_settings,
+                                    .update_of = update_of,
+                                    .rounds_stochastically = true};
 
 }  // namespace snug::ops

@@ -22,8 +22,6 @@ bool matches_pattern(std::string_view pattern, std::string_view name) {
 
 }  // namespace
 
-std::span<const UpdateRule* const> update_rules() { return kRules; }
-
 const UpdateRule& find_update_rule(std::string_view name) {
   std::string known;
   for (const UpdateRule* rule : kRules) {

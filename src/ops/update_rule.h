@@ -31,12 +31,12 @@ struct UpdateRule {
   // UserError about settings that are not possible, or do not go together.
   void (*check)(const Attributes& settings) = nullptr;
   ParameterUpdate (*update_of)(const Type& parameter, const Attributes& settings) = nullptr;
+  bool rounds_stochastically = false;  // its op knows the attributes `stochastic` and `key`
 };
 
 extern const UpdateRule sgd_rule;
 extern const UpdateRule adamw_rule;
 
-std::span<const UpdateRule* const> update_rules();
 // UserError, with the names that there are, when there is no such rule.
 const UpdateRule& find_update_rule(std::string_view name);
 
@@ -49,7 +49,7 @@ bool matches(const ParameterGroup& group, std::string_view name);
 
 // Everything that a training run asks of its updates.
 struct UpdateOptions {
-  std::string_view rule = "sgd";
+  std::string rule = "sgd";
   Attributes settings = {};  // of the rule; what is not said has its default
   std::vector<ParameterGroup> groups = {};
   // Above 0: all gradients together are cut down to a length. The number itself is data (Scalars::clip_norm); here it only says

@@ -30,7 +30,10 @@ class UpdateAdder {
   }
 
   void run() {
-    const Attributes settings = with_defaults(options_.settings);
+    check_names(options_.settings);
+    for (const ops::ParameterGroup& group : options_.groups) check_names(group.settings);
+    Attributes settings = rule_.defaults();
+    for (const auto& [name, value] : options_.settings.entries()) settings.set(name, value);
     rule_.check(settings);
     if (options_.looks_at_all_gradients() && !trained_.empty()) measure_gradients();
     for (const Trained& trained : trained_) add_update_of(trained, settings);
@@ -46,13 +49,11 @@ class UpdateAdder {
     StateId parameter, gradient;
   };
 
-  Attributes with_defaults(const Attributes& given) const {
-    Attributes settings = rule_.defaults();
+  void check_names(const Attributes& given) const {
+    const Attributes known = rule_.defaults();
     for (const auto& [name, value] : given.entries()) {
-      if (!settings.has(name)) throw_user_error("the update rule '{}' has no setting '{}'", rule_.name, name);
-      settings.set(name, value);
+      if (!known.has(name)) throw_user_error("the update rule '{}' has no setting '{}'", rule_.name, name);
     }
-    return settings;
   }
 
   Attributes settings_of(const State& parameter, Attributes settings) const {
@@ -119,6 +120,9 @@ class UpdateAdder {
     if (update.op->update->reads_updates) inputs.push_back(builder_.read(program_.updates));
     if (norm_.valid()) inputs.push_back(norm_);
     if (options_.stochastic_rounding && bits_per_element(parameter.type.dtype) == 16) {
+      if (!rule_.rounds_stochastically)
+        throw_user_error("the update rule '{}' rounds 16 bits to nearest alone; say rounding = nearest, --rounding nearest",
+                         rule_.name);
       update.attributes.set("stochastic", std::int64_t{1});
       update.attributes.set("key", static_cast<std::int64_t>(trained.parameter.index()));
     }

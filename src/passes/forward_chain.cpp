@@ -86,7 +86,7 @@ class ChainFinder {
       if (!few && !is_last) continue;
       std::vector<ValueId> now;
       for (const ValueId id : alive) {
-        if (alive.size() <= most || !forward_.is_free[id.index()]) now.push_back(id);
+        if (!forward_.is_free[id.index()] || (alive.size() <= most && alive.size() == free)) now.push_back(id);
       }
       // A place where a value still carries on that did at the last one is no new place: what lies between only looks at it, and
       // the bytes would count twice.

@@ -28,7 +28,8 @@ struct ForwardPass {
 ForwardPass find_forward_pass(const Section& section);
 
 // A stretch of the forward pass between two places where few values are alive that later forward nodes read: a layer of a plain
-// network, a block of a residual one, a step of a recurrent one. Small and free values are left aside.
+// network, a block of a residual one, a step of a recurrent one. Small values are left aside, and free ones where others carry on
+// too.
 struct Link {
   std::size_t begin = 0;  // nodes, half-open
   std::size_t end = 0;

@@ -13,7 +13,8 @@ namespace snug {
 // What stays and what is made again, for one forward pass.
 struct Recomputation {
   Regions regions;
-  // By forward node: if it normalises, or is a ReLU on what was normalised, its result is made again where backward reads it.
+  // By forward node: if it normalizes, or does something pointwise to what was normalized, its result is made again where
+  // backward reads it.
   std::vector<bool> renews;
   // By forward node, or empty: exceptions. What a node of `stays` makes is kept from the forward pass on; what one of `drops`
   // makes is made again where backward reads it, from whatever is there.

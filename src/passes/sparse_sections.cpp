@@ -52,15 +52,18 @@ Section rewiring(const Program& program, const SparseStore& sparse) {
   std::vector<StateId> writes{sparse.weight, sparse.columns, sparse.rows, sparse.threshold, sparse.pruned};
   std::vector<ValueId> inputs{builder.read(sparse.weight), builder.read(sparse.columns), builder.read(sparse.rows),
                               builder.read(sparse.threshold), builder.read(program.scalars)};
+  const std::size_t own_inputs = inputs.size();
   const Type& weight = program.state(sparse.weight).type;
   std::vector<StateId> to_clear;
   for (std::size_t i = 0; i < program.states.size(); ++i) {
     const State& state = program.states[i];
     if (state.role != Role::optimizer || state.owner != sparse.weight) continue;
-    if (state.type == weight) {  // element by element: it moves with the pattern
+    // What is kept of values that move is cleared: one state by the rewiring itself, others beside it; of codes it is enough to
+    // clear their scales.
+    if (state.type == weight && inputs.size() == own_inputs) {
       writes.push_back(StateId(i));
       inputs.push_back(builder.read(StateId(i)));
-    } else if (state.purpose == "scales") {  // of what is kept in codes it is enough to clear the scales
+    } else if (state.purpose != "codes") {
       to_clear.push_back(StateId(i));
     }
   }

@@ -38,7 +38,7 @@ Program lower_model(const Graph& model, const Backend& backend, const CompileOpt
   // Forward and explicit backward; then what moves the parameters, and what sparse ones need.
   Program program = add_update(lower(graph, {.batch = options.batch, .recipes = recipes}), options.update);
   program = add_sparse_sections(std::move(program), graph.sparse);
-  verify(program, "after differentiation");
+  verify(program, "after adding the update");
   return program;
 }
 

@@ -61,6 +61,15 @@ TEST(AddUpdate, AGroupsSettingsAreThoseOfTheParametersItNames) {
   EXPECT_EQ(decays, "a.weight 0.5 a.bias 0 head.weight 0.1 ");
 }
 
+TEST(AddUpdate, ARuleThatRoundsToNearestAloneRefusesToRoundStochastically) {
+  GraphBuilder b("narrow", 2, DType::bf16);
+  b.softmax_cross_entropy(b.linear("head", b.features({3}), 5));
+  const Program program = lower(std::move(b).finish(), {});
+  EXPECT_NO_THROW(add_update(program, {.stochastic_rounding = true}));
+  EXPECT_NO_THROW(add_update(program, {.rule = "adamw"}));
+  EXPECT_THROW(add_update(program, {.rule = "adamw", .stochastic_rounding = true}), UserError);
+}
+
 TEST(AddUpdate, PatternsMatchWholeNames) {
   const auto matching = [](const char* pattern, const char* name) { return ops::matches({.pattern = pattern}, name); };
   EXPECT_TRUE(matching("*", ""));
@@ -84,6 +93,8 @@ TEST(AddUpdate, ARuleThatCountsUpdatesHasTheCountBeforeTheFirst) {
 TEST(AddUpdate, UnknownRulesAndSettingsAreRefused) {
   EXPECT_THROW(add_update(lower(two_layers(), {}), {.rule = "adagrad"}), UserError);
   EXPECT_THROW(add_update(lower(two_layers(), {}), {.settings = {{"beta1", 0.9}}}), UserError);
+  EXPECT_THROW(add_update(lower(two_layers(), {}), {.groups = {{.pattern = "*", .settings = {{"weigth_decay", 0.0}}}}}),
+               UserError);
   EXPECT_THROW(add_update(lower(two_layers(), {}), {.rule = "adamw", .settings = {{"beta1", 1.0}}}), UserError);
 }
 

@@ -43,14 +43,19 @@ TEST(ForwardChain, WhatEveryLaterLayerReadsStaysBesideIt) {
   }
 }
 
-TEST(ForwardChain, TwoValuesCarryARecurrentNetworkOn) {
-  const ForwardChain chain = chain_of(recurrent());
+class RecurrentChain : public ::testing::TestWithParam<bool> {};
+
+TEST_P(RecurrentChain, TwoValuesCarryItOn) {
+  const ForwardChain chain = chain_of(recurrent(GetParam()));
   EXPECT_GE(chain.links.size(), std::size_t{kLayers});
   EXPECT_LE(longest(chain), 20U);
   const auto two =
       std::count_if(chain.links.begin(), chain.links.end(), [](const Link& link) { return link.carriers.size() == 2; });
   EXPECT_GE(two, kLayers);
 }
+
+INSTANTIATE_TEST_SUITE_P(Masks, RecurrentChain, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "with_a_mask" : "without_a_mask"; });
 
 }  // namespace
 }  // namespace snug::testing

@@ -119,5 +119,15 @@ TEST(Sparsify, RefusesImpossibleSharesAndModelsWithoutConvolutions) {
   EXPECT_THROW(sparsify(std::move(b).finish(), {.nonzero = 0.5}), UserError);
 }
 
+TEST(Sparsify, RewiringClearsAllThatTheUpdateKeepsOfTheOldValues) {
+  const Graph graph = wrn(0.3);
+  const Program program = add_sparse_sections(add_update(lower(graph, {}), {.rule = "adamw"}), graph.sparse);
+  verify(program, "in a test");
+  const std::string text = print(*program.find_section(SectionKind::rewire));
+  EXPECT_NE(text.find("sparse.weight.first_moment@1 = rewire("), std::string::npos) << text;
+  EXPECT_NE(text.find("sparse.weight.second_moment@1 = fill(sparse.weight.second_moment@0) {value=0.0}"), std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace snug

@@ -41,10 +41,11 @@ inline Graph encoder_and_decoder() {
   return std::move(b).finish();
 }
 
-// Two values lead from step to step.
-inline Graph recurrent() {
+// Two values lead from step to step, and every step reads a mask that is drawn anew wherever it is wanted.
+inline Graph recurrent(bool has_mask = false) {
   frontend::GraphBuilder b("recurrent", 64);
   const ValueId x = b.features({32});
+  const ValueId mask = has_mask ? b.dropout("mask", x, 0.1) : x;
   ValueId hidden = b.relu("hidden", b.linear("hidden.fc", x, 32));
   ValueId cell = b.relu("cell", b.linear("cell.fc", x, 32));
   for (int i = 0; i < kLayers; ++i) {
@@ -53,7 +54,7 @@ inline Graph recurrent() {
     for (int k = 0; k < 4; ++k)
       gate = b.relu(fmt::format("{}.gate{}", name, k), b.linear(fmt::format("{}.fc{}", name, k), gate, 32));
     const ValueId forget = b.relu(name + ".forget", b.linear(name + ".forget.fc", cell, 32));
-    cell = b.add(name + ".cell", gate, forget);
+    cell = b.add(name + ".cell", gate, has_mask ? b.add(name + ".masked", forget, mask) : forget);
     hidden = b.add(name + ".hidden", b.relu(name + ".out", b.linear(name + ".out.fc", cell, 32)), gate);
   }
   b.softmax_cross_entropy(b.linear("fc", b.add("both", hidden, cell), 10));
