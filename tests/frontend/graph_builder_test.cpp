@@ -125,11 +125,11 @@ TEST(GraphBuilder, AugmentedImagesKeepPlainOnesForEvaluation) {
   GraphBuilder augmented("model", 2);
   augmented.images({});
   augmented.softmax_cross_entropy(augmented.linear("fc", augmented.features({5}), 10));
-  EXPECT_EQ(std::move(augmented).finish().evaluation_substitutes.size(), 1U);
+  EXPECT_EQ(std::move(augmented).finish().section(SectionKind::forward).in_evaluation.size(), 1U);
   GraphBuilder plain("model", 2);
   plain.images({.augment = false});
   plain.softmax_cross_entropy(plain.linear("fc", plain.features({5}), 10));
-  EXPECT_TRUE(std::move(plain).finish().evaluation_substitutes.empty());
+  EXPECT_TRUE(std::move(plain).finish().section(SectionKind::forward).in_evaluation.empty());
 }
 
 TEST(Freeze, StopsTrainingByPrefix) {
@@ -137,7 +137,7 @@ TEST(Freeze, StopsTrainingByPrefix) {
   ValueId x = b.conv2d("stem.conv", b.features({3, 8, 8}), {.out_channels = 4});
   x = b.batch_norm("stem.bn", x);
   b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
-  Graph graph = std::move(b).finish();
+  Program graph = std::move(b).finish();
   const std::int64_t before = parameter_count(graph);
   freeze(graph, {"stem.conv", "head.b"});
   std::string trainable;
@@ -152,7 +152,7 @@ TEST(Freeze, RefusesAPrefixThatNamesNoParameter) {
   GraphBuilder b("model", 2);
   ValueId x = b.batch_norm("bn", b.features({3, 8, 8}));
   b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
-  Graph graph = std::move(b).finish();
+  Program graph = std::move(b).finish();
   for (const auto& [prefix, nearest] : {std::pair<std::string, std::string>{"heads", "head.weight, head.bias, bn.weight"},
                                         {"bn.running", "bn.weight, bn.bias, head.weight"},
                                         {"bm.weight", "bn.weight, head.weight, bn.bias"},
