@@ -199,15 +199,27 @@ class SecondsByKind {
 
 }  // namespace
 
+std::int64_t runs_per_step(const Program& program, const Section& section) {
+  if (section.shape != RunShape{}) return 0;
+  switch (schedule_of(section.kind)) {
+    case Schedule::per_microbatch:
+      return microbatches(program);
+    case Schedule::per_step:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 double step_seconds(const CostTable& costs, const Program& program) {
   SecondsByKind known(costs);
   double seconds = 0;
-  for (const SectionKind kind : {SectionKind::micro, SectionKind::update}) {
-    const Section* section = program.find_section(kind);
-    if (section == nullptr) continue;
+  for (const Section& section : program.sections) {
+    const std::int64_t runs = runs_per_step(program, section);
+    if (runs == 0) continue;
     double once = 0;
-    for (const Node& node : section->nodes) once += known.seconds(*section, node);
-    seconds += kind == SectionKind::micro ? once * static_cast<double>(microbatches(program)) : once;
+    for (const Node& node : section.nodes) once += known.seconds(section, node);
+    seconds += static_cast<double>(runs) * once;
   }
   return seconds;
 }

@@ -68,6 +68,8 @@ bool is_measured_with_kernel(const CostTable& costs, const Section& section, con
 
 // Runs of `micro` in a step; the last may be partly padding, which is computed all the same.
 std::int64_t microbatches(const Program& program);
+// Of a section in a step, all of whose microbatches have the program's own shape.
+std::int64_t runs_per_step(const Program& program, const Section& section);
 
 // All microbatches and the update.
 double step_seconds(const CostTable& costs, const Program& program);

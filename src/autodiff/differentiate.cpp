@@ -13,35 +13,56 @@ namespace snug {
 
 namespace {
 
+// The gradients' accumulators, which the sections of all shapes share.
+class Accumulators {
+ public:
+  explicit Accumulators(Program& program) : program_(program), first_(program.states.size()) {}
+
+  StateId of(StateId parameter) {
+    const auto [entry, is_new] = known_.try_emplace(parameter, StateId::none());
+    if (is_new) {
+      const State& state = program_.states[parameter.index()];
+      State accumulator{.name = state.name + ".grad", .type = state.type, .role = Role::gradient, .owner = parameter};
+      entry->second = StateId(program_.states.size());
+      program_.states.push_back(std::move(accumulator));
+    }
+    return entry->second;
+  }
+
+  // What is added up begins at zero.
+  void clear_in_init() const {
+    Section* init = program_.find_section(SectionKind::init);
+    if (init == nullptr) return;
+    SectionBuilder builder(program_.states, *init);
+    for (std::size_t i = first_; i < program_.states.size(); ++i) {
+      builder.emit(ops::fill, {builder.read(StateId(i))}, {{"value", 0.0}},
+                   {.layer = program_.states[i].name, .role = Role::gradient, .phase = Phase::init, .writes = {StateId(i)}});
+    }
+  }
+
+ private:
+  Program& program_;
+  std::size_t first_;
+  std::unordered_map<StateId, StateId> known_;  // parameter -> its gradient
+};
+
+// Of one section `forward`.
 class Differentiator {
  public:
-  explicit Differentiator(Program model)
-      : program_(std::move(model)), flow_(gradient_flow(program_)), forward_(std::move(program_.section(SectionKind::forward))) {
+  Differentiator(Program& program, Section forward, Accumulators& accumulators)
+      : program_(program),
+        forward_(std::move(forward)),
+        flow_(gradient_flow(program.states, forward_)),
+        accumulators_(accumulators) {
     for (Node& node : forward_.nodes) {
       recipes_.push_back(static_cast<std::size_t>(node.attributes.integer_or(kRecipe, 0)));
       node.attributes.erase(kRecipe);
     }
   }
 
-  Program run() {
-    Section micro = build_micro();
-    clear_accumulators();
-    Section eval = build_eval();
-    *program_.find_section(SectionKind::forward) = std::move(micro);
-    program_.sections.push_back(std::move(eval));
-    return std::move(program_);
-  }
-
- private:
-  const GradientRecipe& recipe_of(std::size_t node) const {
-    const auto& recipes = forward_.nodes[node].op->gradients;
-    SNUG_CHECK(recipes_[node] < recipes.size(), "{} has no recipe {}", forward_.nodes[node].op->name, recipes_[node]);
-    return recipes[recipes_[node]];
-  }
-
   Section build_micro() {
     // Values keep their ids, so forward nodes are copied as they are.
-    Section micro{.kind = SectionKind::micro, .values = forward_.values, .nodes = {}};
+    Section micro{.kind = SectionKind::micro, .values = forward_.values, .nodes = {}, .shape = forward_.shape};
     SectionBuilder builder(program_.states, micro);
     extras_.assign(forward_.nodes.size(), ValueId::none());
     for (std::size_t i = 0; i < forward_.nodes.size(); ++i) {
@@ -53,6 +74,31 @@ class Differentiator {
       if (flow_.node_active[i]) differentiate(builder, i);
     }
     return micro;
+  }
+
+  Section build_eval() const {
+    std::unordered_map<ValueId, ValueId> substitutes;
+    for (const auto& [trained, evaluated] : forward_.in_evaluation) substitutes.emplace(trained, evaluated);
+    const auto read_instead = [&](ValueId id) {
+      for (auto found = substitutes.find(id); found != substitutes.end(); found = substitutes.find(id)) id = found->second;
+      return id;
+    };
+    Section eval{.kind = SectionKind::eval, .values = forward_.values, .nodes = {}, .shape = forward_.shape};
+    for (const Node& node : forward_.nodes) {
+      const Value& first = eval.value(node.outputs.front());
+      if (first.is_state() && first.state != program_.metrics) continue;  // running statistics stand still in evaluation
+      Node copy = node;
+      for (ValueId& input : copy.inputs) input = read_instead(input);
+      eval.nodes.push_back(std::move(copy));
+    }
+    return eval;
+  }
+
+ private:
+  const GradientRecipe& recipe_of(std::size_t node) const {
+    const auto& recipes = forward_.nodes[node].op->gradients;
+    SNUG_CHECK(recipes_[node] < recipes.size(), "{} has no recipe {}", forward_.nodes[node].op->name, recipes_[node]);
+    return recipes[recipes_[node]];
   }
 
   void differentiate(SectionBuilder& builder, std::size_t index) {
@@ -82,7 +128,7 @@ class Differentiator {
   void accumulate(SectionBuilder& builder, const Node& node, ValueId value, ValueId gradient) {
     const Value& target = builder.value(value);
     if (target.is_state()) {
-      const StateId accumulator = accumulator_of(target.state);
+      const StateId accumulator = accumulators_.of(target.state);
       if (!builder.value(gradient).is_state()) {
         Value& summand = builder.section().value(gradient);
         summand.role = Role::gradient;
@@ -118,54 +164,13 @@ class Differentiator {
     std::rotate(place, section.nodes.end() - 1, section.nodes.end());
   }
 
-  StateId accumulator_of(StateId parameter) {
-    const auto [entry, is_new] = accumulators_.try_emplace(parameter, StateId::none());
-    if (is_new) {
-      const State& state = program_.states[parameter.index()];
-      State accumulator{.name = state.name + ".grad", .type = state.type, .role = Role::gradient, .owner = parameter};
-      entry->second = StateId(program_.states.size());
-      program_.states.push_back(std::move(accumulator));
-    }
-    return entry->second;
-  }
-
-  // What is added up begins at zero.
-  void clear_accumulators() {
-    Section* init = program_.find_section(SectionKind::init);
-    if (init == nullptr) return;
-    SectionBuilder builder(program_.states, *init);
-    for (std::size_t i = first_accumulator_; i < program_.states.size(); ++i) {
-      builder.emit(ops::fill, {builder.read(StateId(i))}, {{"value", 0.0}},
-                   {.layer = program_.states[i].name, .role = Role::gradient, .phase = Phase::init, .writes = {StateId(i)}});
-    }
-  }
-
-  Section build_eval() const {
-    std::unordered_map<ValueId, ValueId> substitutes;
-    for (const auto& [trained, evaluated] : forward_.in_evaluation) substitutes.emplace(trained, evaluated);
-    const auto read_instead = [&](ValueId id) {
-      for (auto found = substitutes.find(id); found != substitutes.end(); found = substitutes.find(id)) id = found->second;
-      return id;
-    };
-    Section eval{.kind = SectionKind::eval, .values = forward_.values, .nodes = {}};
-    for (const Node& node : forward_.nodes) {
-      const Value& first = eval.value(node.outputs.front());
-      if (first.is_state() && first.state != program_.metrics) continue;  // running statistics stand still in evaluation
-      Node copy = node;
-      for (ValueId& input : copy.inputs) input = read_instead(input);
-      eval.nodes.push_back(std::move(copy));
-    }
-    return eval;
-  }
-
-  Program program_;
-  const GradientFlow flow_;
+  Program& program_;
   Section forward_;
-  const std::size_t first_accumulator_ = program_.states.size();
-  std::vector<std::size_t> recipes_;                   // by forward node: which of its op's
-  std::vector<ValueId> extras_;                        // what a recipe keeps of its own, by forward node
-  std::unordered_map<ValueId, ValueId> gradients_;     // of transient forward values, summed so far
-  std::unordered_map<StateId, StateId> accumulators_;  // parameter -> its gradient
+  const GradientFlow flow_;
+  Accumulators& accumulators_;
+  std::vector<std::size_t> recipes_;                // by forward node: which of its op's
+  std::vector<ValueId> extras_;                     // what a recipe keeps of its own, by forward node
+  std::unordered_map<ValueId, ValueId> gradients_;  // of transient forward values, summed so far
 };
 
 }  // namespace
@@ -174,7 +179,18 @@ Program differentiate(Program model, std::int64_t batch) {
   if (batch != 0 && batch < model.microbatch)
     throw_user_error("a batch of {} is smaller than the microbatch of {}", batch, model.microbatch);
   if (batch != 0) model.batch = batch;
-  return Differentiator(std::move(model)).run();
+  Accumulators accumulators(model);
+  std::vector<Section> evals;
+  for (std::size_t i = 0; i < model.sections.size(); ++i) {
+    if (model.sections[i].kind != SectionKind::forward) continue;
+    Differentiator differentiator(model, std::move(model.sections[i]), accumulators);
+    model.sections[i] = differentiator.build_micro();
+    evals.push_back(differentiator.build_eval());
+  }
+  SNUG_CHECK(!evals.empty(), "'{}' has nothing to differentiate", model.name);
+  accumulators.clear_in_init();
+  for (Section& eval : evals) model.sections.push_back(std::move(eval));
+  return model;
 }
 
 }  // namespace snug

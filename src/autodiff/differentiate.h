@@ -11,7 +11,7 @@
 // Parameter gradients are added to the states <parameter>.grad, which `init` clears. Each forward node takes the recipe that its
 // attribute `recipe` says, the first of its op where it says none. Frozen parameters, and those the loss does not depend on, get
 // no gradient. A value read twice gets the sum of its readers' gradients through `add` nodes; passes turn these into accumulation
-// where a kernel can.
+// where a kernel can. Sections `forward` of several shapes become as many of the others, and share the accumulators.
 #pragma once
 
 #include <cstdint>

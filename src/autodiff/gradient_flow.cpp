@@ -6,15 +6,14 @@
 
 namespace snug {
 
-GradientFlow gradient_flow(const Program& model) {
-  const Section& forward = model.section(SectionKind::forward);
+GradientFlow gradient_flow(const std::vector<State>& states, const Section& forward) {
   const NodeId loss = find_loss(forward);
   GradientFlow flow{.depends = std::vector<bool>(forward.values.size(), false),
                     .reached = std::vector<bool>(forward.values.size(), false),
                     .node_active = std::vector<bool>(forward.nodes.size(), false)};
   for (std::size_t i = 0; i < forward.values.size(); ++i) {
     const Value& value = forward.values[i];
-    flow.depends[i] = value.is_state() && model.states[value.state.index()].trainable;
+    flow.depends[i] = value.is_state() && states[value.state.index()].trainable;
   }
   for (const Node& node : forward.nodes) {
     if (node.op->gradients.empty()) continue;

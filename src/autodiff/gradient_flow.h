@@ -14,7 +14,7 @@ struct GradientFlow {
   std::vector<bool> node_active;
 };
 
-// Of the section `forward`.
-GradientFlow gradient_flow(const Program& model);
+// Of a section `forward`.
+GradientFlow gradient_flow(const std::vector<State>& states, const Section& forward);
 
 }  // namespace snug

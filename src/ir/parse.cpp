@@ -173,7 +173,7 @@ class Parser {
     } else if (line.accept_word("state")) {
       state(line);
     } else if (line.accept_word("section")) {
-      program_.sections.push_back({.kind = parse_enum(line.name(), SectionKind::forward, "section"), .values = {}, .nodes = {}});
+      program_.sections.push_back(section_header(line));
       transients_.clear();
       versions_.clear();
     } else if (line.accept_word("in_evaluation")) {
@@ -182,6 +182,20 @@ class Parser {
       node(line);
     }
     if (!line.at_end()) throw UserError("unexpected text at the end of the line");
+  }
+
+  static Section section_header(Line& line) {
+    const std::string_view name = line.name();
+    // What texts of before any section could be periodic call the one that was.
+    Section section{.kind = name == "rewire" ? SectionKind::periodic : parse_enum(name, SectionKind::forward, "section"),
+                    .values = {},
+                    .nodes = {}};
+    if (line.accept_word("of")) {
+      section.shape.examples = line.integer();
+      if (line.accept("x")) section.shape.length = line.integer();
+      if (section.shape.examples < 1 || section.shape.length < 0) throw UserError("a section cannot run on so few examples");
+    }
+    return section;
   }
 
   void substitute(Line& line) {
@@ -280,11 +294,13 @@ class Parser {
     if (is_new) {
       const State& s = program_.states[found->second];
       entry->second = add_value({.name = s.name,
-                                 .type = s.type,
+                                 .type = line.accept_word("as") ? parse_type(line) : s.type,
                                  .role = s.role,
                                  .space = s.space,
                                  .state = StateId(found->second),
                                  .version = static_cast<int>(version)});
+    } else if (line.accept_word("as") && parse_type(line) != section().value(entry->second).type) {
+      throw_user_error("{}@{} has two types", name, version);
     }
     return entry->second;
   }

@@ -39,8 +39,14 @@ std::string reference(const Value& value) {
   return value.is_state() ? fmt::format("{}@{}", value.name, value.version) : fmt::format("%{}", value.name);
 }
 
+// With its type where the section reads less of the state than there is: only inputs are, in sections of another shape.
+std::string operand(const Section& section, const Value& value) {
+  const bool is_part = value.is_state() && value.role == Role::input && section.shape != RunShape{};
+  return is_part ? fmt::format("{} as {}", reference(value), to_string(value.type)) : reference(value);
+}
+
 void put_references(Buffer& out, const Section& section, const std::vector<ValueId>& ids) {
-  for (std::size_t i = 0; i < ids.size(); ++i) put(out, "{}{}", i == 0 ? "" : ", ", reference(section.value(ids[i])));
+  for (std::size_t i = 0; i < ids.size(); ++i) put(out, "{}{}", i == 0 ? "" : ", ", operand(section, section.value(ids[i])));
 }
 
 void put_output(Buffer& out, const Section& section, const Value& value) {
@@ -82,7 +88,7 @@ void put_node(Buffer& out, const Section& section, const Node& node) {
 }
 
 void put_section(Buffer& out, const Section& section) {
-  put(out, "section {}\n", name_of(section.kind));
+  put(out, "section {}\n", to_string(section.id()));
   for (const Node& node : section.nodes) {
     put(out, "  ");
     put_node(out, section, node);

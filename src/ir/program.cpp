@@ -58,8 +58,8 @@ std::string_view name_of(SectionKind kind) {
       return "micro";
     case SectionKind::update:
       return "update";
-    case SectionKind::rewire:
-      return "rewire";
+    case SectionKind::periodic:
+      return "periodic";
     case SectionKind::eval:
       return "eval";
     case SectionKind::derive:
@@ -70,25 +70,51 @@ std::string_view name_of(SectionKind kind) {
   return "?";
 }
 
-const Section* Program::find_section(SectionKind kind) const {
+std::string to_string(const SectionId& id) {
+  if (id.shape == RunShape{}) return std::string(name_of(id.kind));
+  if (id.shape.length == 0) return fmt::format("{} of {}", name_of(id.kind), id.shape.examples);
+  return fmt::format("{} of {}x{}", name_of(id.kind), id.shape.examples, id.shape.length);
+}
+
+Schedule schedule_of(SectionKind kind) {
+  switch (kind) {
+    case SectionKind::init:
+      return Schedule::once;
+    case SectionKind::micro:
+      return Schedule::per_microbatch;
+    case SectionKind::update:
+      return Schedule::per_step;
+    case SectionKind::periodic:
+      return Schedule::periodically;
+    case SectionKind::eval:
+      return Schedule::for_evaluation;
+    case SectionKind::derive:
+      return Schedule::after_loading;
+    case SectionKind::forward:
+      return Schedule::never;
+  }
+  return Schedule::never;
+}
+
+const Section* Program::find_section(SectionId id) const {
   for (const Section& section : sections) {
-    if (section.kind == kind) return &section;
+    if (section.id() == id) return &section;
   }
   return nullptr;
 }
 
-Section* Program::find_section(SectionKind kind) {
-  return const_cast<Section*>(std::as_const(*this).find_section(kind));  // this program is not const
+Section* Program::find_section(SectionId id) {
+  return const_cast<Section*>(std::as_const(*this).find_section(id));  // this program is not const
 }
 
-const Section& Program::section(SectionKind kind) const {
-  const Section* found = find_section(kind);
-  SNUG_CHECK(found != nullptr, "the program of '{}' has no section {}", name, name_of(kind));
+const Section& Program::section(SectionId id) const {
+  const Section* found = find_section(id);
+  SNUG_CHECK(found != nullptr, "the program of '{}' has no section {}", name, to_string(id));
   return *found;
 }
 
-Section& Program::section(SectionKind kind) {
-  return const_cast<Section&>(std::as_const(*this).section(kind));  // this program is not const
+Section& Program::section(SectionId id) {
+  return const_cast<Section&>(std::as_const(*this).section(id));  // this program is not const
 }
 
 StateId Program::find_state(std::string_view state_name) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,12 +38,34 @@ enum class MemorySpace : std::uint8_t { device, host };
 inline constexpr std::array kMemorySpaces{MemorySpace::device, MemorySpace::host};
 enum class Phase : std::uint8_t { init, forward, recompute, backward, update };
 // A model has `init` and `forward`; `differentiate` makes `micro` and `eval` of the latter, `add_update` adds `update`.
-enum class SectionKind : std::uint8_t { init, micro, update, rewire, eval, derive, forward };
+enum class SectionKind : std::uint8_t { init, micro, update, periodic, eval, derive, forward };
+// How often a run of the program runs a section of a kind. The periods of `periodically` are data of the run.
+enum class Schedule : std::uint8_t { once, per_microbatch, per_step, periodically, for_evaluation, after_loading, never };
+Schedule schedule_of(SectionKind kind);
+
+// What a section runs on, where a program has several of one kind: how many examples, and how many elements each has where that
+// differs too. All zero: the program's own microbatch.
+struct RunShape {
+  std::int64_t examples = 0;
+  std::int64_t length = 0;
+
+  friend auto operator<=>(const RunShape&, const RunShape&) = default;
+};
+struct SectionId {
+  SectionId(SectionKind the_kind, RunShape the_shape = {})
+      : kind(the_kind), shape(the_shape) {}  // NOLINT: a kind names a section
+
+  SectionKind kind;
+  RunShape shape;
+
+  friend auto operator<=>(const SectionId&, const SectionId&) = default;
+};
 
 std::string_view name_of(Role role);
 std::string_view name_of(MemorySpace space);
 std::string_view name_of(Phase phase);
 std::string_view name_of(SectionKind kind);
+std::string to_string(const SectionId& id);  // "micro", "micro of 7", "micro of 7x128"
 
 // What outlives a section: parameters, gradient accumulators, optimizer state, statistics, input staging, scalars.
 struct State {
@@ -91,7 +114,10 @@ struct Section {
   SectionKind kind = SectionKind::micro;
   std::vector<Value> values;
   std::vector<Node> nodes;
+  RunShape shape = {};
   std::vector<Substitute> in_evaluation = {};  // of `forward`
+
+  SectionId id() const { return {kind, shape}; }
 
   const Value& value(ValueId id) const { return values[id.index()]; }
   Value& value(ValueId id) { return values[id.index()]; }
@@ -112,12 +138,16 @@ struct Program {
   std::vector<Section> sections;
 
   const State& state(StateId id) const { return states[id.index()]; }
-  // The section of that kind, or nullptr.
-  const Section* find_section(SectionKind kind) const;
-  Section* find_section(SectionKind kind);
-  // The section of that kind; InternalError when there is none.
-  const Section& section(SectionKind kind) const;
-  Section& section(SectionKind kind);
+  // The section of that kind and shape, or nullptr.
+  const Section* find_section(SectionId id) const;
+  Section* find_section(SectionId id);
+  // The same; InternalError when there is none.
+  const Section& section(SectionId id) const;
+  Section& section(SectionId id);
+  // Examples that a section runs on.
+  std::int64_t examples_of(const Section& section) const {
+    return section.shape.examples == 0 ? microbatch : section.shape.examples;
+  }
   // The state of that name, or none.
   StateId find_state(std::string_view state_name) const;
 };

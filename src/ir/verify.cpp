@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -23,10 +24,10 @@ class SectionVerifier {
     find_buffers();
     for (const Node& node : section_.nodes) {
       if (auto defect = check(node)) {
-        return fmt::format("section {}: {}\n  in: {}", name_of(section_.kind), *defect, print_safely(node));
+        return fmt::format("section {}: {}\n  in: {}", to_string(section_.id()), *defect, print_safely(node));
       }
     }
-    if (auto defect = check_substitutes()) return fmt::format("section {}: {}", name_of(section_.kind), *defect);
+    if (auto defect = check_substitutes()) return fmt::format("section {}: {}", to_string(section_.id()), *defect);
     return std::nullopt;
   }
 
@@ -120,7 +121,14 @@ class SectionVerifier {
   // Every version of a state is what the state is.
   std::optional<std::string> check_version(const Value& value) const {
     const State& state = program_.state(value.state);
-    if (value.type != state.type) return fmt::format("'{}' is not of its state's type", value.name);
+    if (section_.shape != RunShape{} && state.role == Role::input && value.version == 0) {
+      // The first of what is staged.
+      const bool is_part = value.type.dtype == state.type.dtype && value.type.bytes() <= state.type.bytes();
+      if (!is_part)
+        return fmt::format("'{}' is {}, which is no part of {}", value.name, to_string(value.type), to_string(state.type));
+    } else if (value.type != state.type) {
+      return fmt::format("'{}' is not of its state's type", value.name);
+    }
     if (value.space != state.space) return fmt::format("'{}' is not in its state's memory", value.name);
     return std::nullopt;
   }
@@ -284,10 +292,11 @@ std::optional<std::string> find_defect(const Program& program) {
     if (!state.purpose.empty() && !state.owner.valid())
       return fmt::format("state '{}' is the {} of no other state", state.name, state.purpose);
   }
-  std::unordered_set<int> kinds;
+  std::set<SectionId> ids;
   for (const Section& section : program.sections) {
-    if (!kinds.insert(static_cast<int>(section.kind)).second)
-      return fmt::format("there are two sections '{}'", name_of(section.kind));
+    if (!ids.insert(section.id()).second) return fmt::format("there are two sections '{}'", to_string(section.id()));
+    if (section.shape.examples < 0 || section.shape.length < 0 || section.shape.examples > program.microbatch)
+      return fmt::format("section {} runs on more than a microbatch of {}", to_string(section.id()), program.microbatch);
     if (auto defect = SectionVerifier(program, section).run()) return defect;
   }
   return std::nullopt;

@@ -40,10 +40,10 @@ class UpdateAdder {
     for (const Trained& trained : trained_) add_update_of(trained, settings);
     clear_new_states();
     for (Section& section : program_.sections) clear_beside_moved(section);
-    const auto micro = std::find_if(program_.sections.begin(), program_.sections.end(),
+    const auto micro = std::find_if(program_.sections.rbegin(), program_.sections.rend(),
                                     [](const Section& section) { return section.kind == SectionKind::micro; });
-    SNUG_CHECK(micro != program_.sections.end(), "'{}' has nothing that makes gradients", program_.name);
-    program_.sections.insert(micro + 1, std::move(update_));
+    SNUG_CHECK(micro != program_.sections.rend(), "'{}' has nothing that makes gradients", program_.name);
+    program_.sections.insert(micro.base(), std::move(update_));
   }
 
  private:

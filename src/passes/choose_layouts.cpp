@@ -10,10 +10,9 @@ namespace snug {
 
 Program choose_layouts(Program model, const Backend& backend) {
   if (backend.preferred_weight_layout == nullptr) return model;
-  const Section& forward = model.section(SectionKind::forward);
   std::vector<std::optional<Layout>> wanted(model.states.size());
   std::vector<bool> disputed(model.states.size(), false);
-  for (const Node& node : forward.nodes) {
+  const auto look_at = [&](const Section& forward, const Node& node) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value& value = forward.value(node.inputs[i]);
       if (!value.is_state()) continue;
@@ -24,6 +23,10 @@ Program choose_layouts(Program model, const Backend& backend) {
       if (!layout || (wanted[state] && *wanted[state] != *layout)) disputed[state] = true;
       wanted[state] = layout;
     }
+  };
+  for (const Section& section : model.sections) {
+    if (section.kind != SectionKind::forward) continue;
+    for (const Node& node : section.nodes) look_at(section, node);
   }
   for (std::size_t i = 0; i < model.states.size(); ++i) {
     if (wanted[i] && !disputed[i]) model.states[i].type.layout = *wanted[i];

@@ -15,10 +15,10 @@ namespace {
 
 class RecipeChooser {
  public:
-  explicit RecipeChooser(const Program& model)
-      : states_(model.states),
-        forward_(model.section(SectionKind::forward)),
-        flow_(gradient_flow(model)),
+  RecipeChooser(const std::vector<State>& states, const Section& forward)
+      : states_(states),
+        forward_(forward),
+        flow_(gradient_flow(states, forward)),
         choice_(forward_.nodes.size(), 0),
         kept_(forward_.nodes.size()),
         keepers_(forward_.values.size()),
@@ -193,10 +193,12 @@ class RecipeChooser {
 }  // namespace
 
 Program choose_recipes(Program model) {
-  const std::vector<int> recipes = RecipeChooser(model).run();
-  std::vector<Node>& nodes = model.section(SectionKind::forward).nodes;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (recipes[i] != 0) nodes[i].attributes.set(kRecipe, std::int64_t{recipes[i]});
+  for (Section& section : model.sections) {
+    if (section.kind != SectionKind::forward) continue;
+    const std::vector<int> recipes = RecipeChooser(model.states, section).run();
+    for (std::size_t i = 0; i < recipes.size(); ++i) {
+      if (recipes[i] != 0) section.nodes[i].attributes.set(kRecipe, std::int64_t{recipes[i]});
+    }
   }
   return model;
 }

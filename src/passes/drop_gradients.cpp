@@ -108,13 +108,14 @@ void only_step(const Program& program, Section& update) {
 }  // namespace
 
 Program drop_gradients(Program program, const PassContext& /*context*/) {
-  Section* micro = program.find_section(SectionKind::micro);
   Section* update = program.find_section(SectionKind::update);
-  if (micro == nullptr || update == nullptr || update->nodes.empty()) return program;
+  if (update == nullptr || update->nodes.empty()) return program;
   if (const std::string_view objection = objection_to(*update); !objection.empty())
     throw_user_error("pass 'drop_gradients' adds gradients to the momentum, but {}", objection);
   const Targets targets = find_targets(*update);
-  feed(program, *micro, targets);
+  for (Section& section : program.sections) {
+    if (section.kind == SectionKind::micro) feed(program, section, targets);
+  }
   only_step(program, *update);
   std::unordered_set<StateId> accumulators;
   for (const auto& [accumulator, target] : targets) accumulators.insert(accumulator);

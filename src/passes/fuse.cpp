@@ -16,10 +16,7 @@ const Absorption* find_absorption(const Section& forward, const Node& by, const 
   return found->allows == nullptr || found->allows(types_of(forward, by)) ? &*found : nullptr;
 }
 
-}  // namespace
-
-Program fuse(Program model) {
-  Section& forward = model.section(SectionKind::forward);
+void fuse_in(Section& forward) {
   std::vector<int> readers(forward.values.size(), 0);
   std::vector<std::size_t> producer(forward.values.size(), forward.nodes.size());
   for (std::size_t i = 0; i < forward.nodes.size(); ++i) {
@@ -52,6 +49,14 @@ Program fuse(Program model) {
     kept.push_back(std::move(forward.nodes[i]));
   }
   forward.nodes = std::move(kept);
+}
+
+}  // namespace
+
+Program fuse(Program model) {
+  for (Section& section : model.sections) {
+    if (section.kind == SectionKind::forward) fuse_in(section);
+  }
   return model;
 }
 

@@ -130,6 +130,9 @@ std::string objection_to(const Program& program) {
     return fmt::format("a step adds up the gradients of {} microbatches before it; give the whole batch one microbatch of {}",
                        (program.batch + program.microbatch - 1) / program.microbatch, program.batch);
   }
+  const auto is_micro = [](const Section& section) { return section.kind == SectionKind::micro; };
+  if (std::count_if(program.sections.begin(), program.sections.end(), is_micro) > 1)
+    return "the program has microbatches of several sizes, whose gradients add up; leave out the pass";
   const Section* update = program.find_section(SectionKind::update);
   if (update == nullptr) return {};
   for (const Node& node : update->nodes) {

@@ -27,7 +27,6 @@ struct SparseTensor {
   StateId state;
   std::string name;
   Shape shape;             // O, I, kh, kw
-  std::size_t node = 0;    // of the section forward, its one reader
   ops::RandomValues init;  // what the dense weight would begin with
   std::int64_t first_row = 0;
   std::int64_t nonzeros = 0;  // initially
@@ -55,8 +54,7 @@ std::vector<SparseTensor> eligible_tensors(const Program& model) {
   const auto drawn = random_values(model);
   std::vector<SparseTensor> tensors;
   bool first = true;
-  for (std::size_t i = 0; i < forward.nodes.size(); ++i) {
-    const Node& node = forward.nodes[i];
+  for (const Node& node : forward.nodes) {
     if (ops::sparse_form(*node.op) == nullptr) continue;
     if (std::exchange(first, false)) continue;
     const StateId weight = forward.state_of(node.inputs[1]);
@@ -64,7 +62,7 @@ std::vector<SparseTensor> eligible_tensors(const Program& model) {
     const State& state = model.state(weight);
     const auto begins = drawn.find(weight);
     if (begins == drawn.end() || !state.trainable) continue;
-    tensors.push_back({.state = weight, .name = state.name, .shape = state.type.shape, .node = i, .init = begins->second});
+    tensors.push_back({.state = weight, .name = state.name, .shape = state.type.shape, .init = begins->second});
   }
   return tensors;
 }
@@ -105,9 +103,9 @@ class Sparsifier {
     dtype_ = model_.state(tensors_.front().state).type.dtype;
     divide_store();
     add_store();
-    Section& forward = model_.section(SectionKind::forward);
-    SectionBuilder reader(model_.states, forward);
-    for (const SparseTensor& tensor : tensors_) rewrite(forward.nodes[tensor.node], tensor, reader);
+    for (Section& section : model_.sections) {
+      if (section.kind == SectionKind::forward) rewrite(section);
+    }
     remove_dense_weights();
     emit_initial_values();
     if (threshold_.valid()) add_rewiring();
@@ -145,6 +143,17 @@ class Sparsifier {
     threshold_ = add_state("threshold", ops::sparse_threshold_type(), Role::statistic);
     pruned_ = add_state("pruned", ops::sparse_threshold_type(), Role::scalar);
     target_ = std::clamp<std::int64_t>(std::llround(options_.rewire_fraction * static_cast<double>(elements)), 0, nonzeros);
+  }
+
+  void rewrite(Section& forward) {
+    SectionBuilder reader(model_.states, forward);
+    for (Node& node : forward.nodes) {
+      if (ops::sparse_form(*node.op) == nullptr) continue;
+      const StateId weight = forward.state_of(node.inputs[1]);
+      const auto tensor =
+          std::find_if(tensors_.begin(), tensors_.end(), [&](const SparseTensor& one) { return one.state == weight; });
+      if (tensor != tensors_.end()) rewrite(node, *tensor, reader);
+    }
   }
 
   void rewrite(Node& node, const SparseTensor& tensor, SectionBuilder& reader) {
@@ -203,7 +212,7 @@ class Sparsifier {
   }
 
   void add_rewiring() {
-    Section section{.kind = SectionKind::rewire, .values = {}, .nodes = {}};
+    Section section{.kind = SectionKind::periodic, .values = {}, .nodes = {}};
     SectionBuilder builder(model_.states, section);
     Attributes attributes = grid();
     attributes.set("target", target_);

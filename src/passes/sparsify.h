@@ -8,6 +8,7 @@
 //
 // Left as they are: the first convolution, frozen weights, weights with another reader, grouped convolutions, and all that is no
 // convolution. The pattern is drawn in `init`, with the same density in every tensor; its number of nonzeros never changes.
+// Where the pattern moves, the section `periodic` lets small values go and as many others come.
 #pragma once
 
 #include <optional>

@@ -5,7 +5,7 @@
 
 namespace snug {
 
-// Gives every version of a state, in all sections, the type that its state has now.
+// Gives every version of a state, in all sections, the element type and layout that its state has now.
 void follow_states(Program& program);
 
 }  // namespace snug

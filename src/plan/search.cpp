@@ -310,9 +310,8 @@ class Search {
         const double slowdown = std::get<Accept>(match).slowdown;
         if (slowdown <= 0) return std::nullopt;
         if (is_measured_with_kernel(request_.options.costs, section, node)) continue;
-        const double runs = section.kind == SectionKind::micro ? static_cast<double>(microbatches(program)) : 1;
-        if (section.kind == SectionKind::micro || section.kind == SectionKind::update)
-          seconds += runs * (slowdown - 1) * node_seconds(request_.options.costs, section, node);
+        const auto runs = static_cast<double>(runs_per_step(program, section));
+        if (runs > 0) seconds += runs * (slowdown - 1) * node_seconds(request_.options.costs, section, node);
       }
     }
     return seconds;

@@ -54,14 +54,13 @@ StepFlops flops_of_step(const Program& program) {
   StepFlops result;
   PhaseFlops micro;
   std::map<std::pair<Phase, std::string_view>, OpFlops> ops;
-  for (const SectionKind kind : {SectionKind::micro, SectionKind::update}) {
-    const Section* section = program.find_section(kind);
-    if (section == nullptr) continue;
-    const std::int64_t runs = kind == SectionKind::micro ? microbatches(program) : 1;
-    for (const Node& node : section->nodes) {
-      const std::int64_t once = count_flops(*section, node);
+  for (const Section& section : program.sections) {
+    const std::int64_t runs = runs_per_step(program, section);
+    if (runs == 0) continue;
+    for (const Node& node : section.nodes) {
+      const std::int64_t once = count_flops(section, node);
       const std::int64_t flops = times(once, runs);
-      if (kind == SectionKind::micro) micro.add(node.phase, once);
+      if (section.kind == SectionKind::micro) micro.add(node.phase, once);
       result.step.add(node.phase, flops);
       OpFlops& op = ops.try_emplace({node.phase, node.op->name}, OpFlops{.op = node.op->name, .phase = node.phase}).first->second;
       op.nodes += 1;

@@ -96,12 +96,11 @@ void add_to(ByClass& sum, Role role, Bytes size) { sum[static_cast<std::size_t>(
 std::vector<LayerUse> layers_at_peak(const Plan& plan, const PeakMoment& peak) {
   const Program& program = plan.program;
   Layers layers(program);
-  for (const SectionKind kind : {SectionKind::micro, SectionKind::update}) {
-    const Section* section = program.find_section(kind);
-    if (section == nullptr) continue;
-    const std::int64_t runs = kind == SectionKind::micro ? microbatches(program) : 1;
-    for (const Node& node : section->nodes) {
-      layers.of_node(*section, node).flops.add(node.phase, times(count_flops(*section, node), runs));
+  for (const Section& section : program.sections) {
+    const std::int64_t runs = runs_per_step(program, section);
+    if (runs == 0) continue;
+    for (const Node& node : section.nodes) {
+      layers.of_node(section, node).flops.add(node.phase, times(count_flops(section, node), runs));
     }
   }
   for (std::size_t i = 0; i < program.states.size(); ++i) {

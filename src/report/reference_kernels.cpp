@@ -66,8 +66,8 @@ std::vector<ReferenceNode> reference_kernels(const Program& program, const Backe
   std::vector<Part> step;
   std::vector<Part> evaluation;
   for (const Section& section : program.sections) {
-    if (section.kind == SectionKind::micro) step.push_back({&section, static_cast<double>(microbatches(program))});
-    if (section.kind == SectionKind::update) step.push_back({&section, 1});
+    if (const std::int64_t runs = runs_per_step(program, section); runs > 0)
+      step.push_back({&section, static_cast<double>(runs)});
     if (section.kind == SectionKind::eval) evaluation.push_back({&section, 1});
   }
   std::vector<ReferenceNode> found;

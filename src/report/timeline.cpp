@@ -139,11 +139,6 @@ Json nodes_json(const Section& section, Lists& lists) {
   return result;
 }
 
-std::int64_t runs_in_step(const Program& program, SectionKind kind) {
-  if (kind == SectionKind::micro) return microbatches(program);
-  return kind == SectionKind::update ? 1 : 0;
-}
-
 }  // namespace
 
 Json timeline_json(const Plan& plan) {
@@ -156,7 +151,7 @@ Json timeline_json(const Plan& plan) {
     const bool aside = section.kind == SectionKind::init || section.kind == SectionKind::derive;
     if (aside && section.kind != fullest) continue;
     sections.push_back({{"section", name_of(section.kind)},
-                        {"runs", runs_in_step(plan.program, section.kind)},
+                        {"runs", runs_per_step(plan.program, section)},
                         {"placed_by", plan.sections[s].method},
                         {"nodes", nodes_json(section, lists)},
                         {"values", values_json(section, plan.sections[s], lists)}});

@@ -78,10 +78,10 @@ std::unique_ptr<SectionRunner> Executor::bind(std::size_t index, const Backend& 
   return device_->make_runner(std::move(kernels));
 }
 
-std::size_t Executor::index_of(SectionKind kind) const {
+std::size_t Executor::index_of(SectionId id) const {
   const auto& sections = plan_.program.sections;
-  const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& s) { return s.kind == kind; });
-  SNUG_CHECK(found != sections.end(), "the program has no section '{}'", name_of(kind));
+  const auto found = std::find_if(sections.begin(), sections.end(), [&](const Section& s) { return s.id() == id; });
+  SNUG_CHECK(found != sections.end(), "the program has no section '{}'", to_string(id));
   return static_cast<std::size_t>(found - sections.begin());
 }
 
@@ -95,8 +95,8 @@ void Executor::run_timed(std::size_t index) {
   }
 }
 
-void Executor::run(SectionKind kind) {
-  const std::size_t index = index_of(kind);
+void Executor::run(SectionId id) {
+  const std::size_t index = index_of(id);
   if (measuring_) start_canary();
   if (checker_) {
     checker_->begin_section(index);

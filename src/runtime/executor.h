@@ -28,7 +28,7 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   // Runs one section; InternalError in checking mode when a node touches what is not its own.
-  void run(SectionKind kind);
+  void run(SectionId id);
 
   // A state's bytes, or their first part, in the layout of its type.
   void write(StateId id, std::span<const std::byte> source);
@@ -50,10 +50,10 @@ class Executor {
   // run. A node has finished when the next one starts, so on a GPU the sum is more than a section takes at full speed.
   void start_timing() { timing_ = true; }
   void stop_timing() { timing_ = false; }
-  const std::vector<double>& node_seconds(SectionKind kind) const { return node_seconds_[index_of(kind)]; }
+  const std::vector<double>& node_seconds(SectionId id) const { return node_seconds_[index_of(id)]; }
 
   // One node alone, on what the arena holds. For who walks a section by hand.
-  void run_node(SectionKind kind, std::size_t node) { sections_[index_of(kind)]->run_node(node); }
+  void run_node(SectionId id, std::size_t node) { sections_[index_of(id)]->run_node(node); }
 
   // InternalError where the plan puts nothing.
   Arena& arena(MemorySpace space = MemorySpace::device) { return arenas_->in(space); }
@@ -67,7 +67,7 @@ class Executor {
   void start_canary();
   void follow_peaks(std::size_t index);
   Bytes end_of_workspaces(std::size_t index) const;
-  std::size_t index_of(SectionKind kind) const;
+  std::size_t index_of(SectionId id) const;
   void run_timed(std::size_t index);
 
   const Plan& plan_;

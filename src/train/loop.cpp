@@ -188,7 +188,7 @@ void Loop::step(const data::Batch& batch) {
 }
 
 void Loop::rewire() {
-  session_.rewire();
+  session_.run_periodic();
   const SparseReport report = describe_sparse(session_);
   const auto examples = static_cast<double>(dataset_.description().train_examples);
   folder_.add_metrics({.step = session_.step(),

@@ -96,6 +96,15 @@ void Session::stage(const Examples& examples, std::size_t first, std::size_t cou
   executor_->write(labels_, std::as_bytes(examples.labels.subspan(first, count)));
 }
 
+SectionId Session::section_for(SectionKind kind, std::size_t examples) const {
+  RunShape smallest;
+  for (const Section& section : plan_->program.sections) {
+    const bool has_room = section.kind == kind && section.shape.examples >= static_cast<std::int64_t>(examples);
+    if (has_room && (smallest == RunShape{} || section.shape < smallest)) smallest = section.shape;
+  }
+  return {kind, smallest};
+}
+
 Result Session::run(SectionKind kind, const Examples& examples) {
   SNUG_CHECK(is_initialized_, "the session of '{}' begins with a file that nobody has read", plan_->program.name);
   const auto microbatch = static_cast<std::size_t>(plan_->program.microbatch);
@@ -112,7 +121,7 @@ Result Session::run(SectionKind kind, const Examples& examples) {
                               .learning_rate = learning_rate_,
                               .loss_scale = loss_scale_.scale,
                               .clip_norm = clip_norm_});
-    executor_->run(kind);
+    executor_->run(section_for(kind, count));
   }
   const Metrics metrics = executor_->read_metrics();
   return {.loss = metrics.loss,
@@ -152,9 +161,10 @@ Result Session::evaluate(const Examples& examples) {
   return run(SectionKind::eval, examples);
 }
 
-void Session::rewire() {
+void Session::run_periodic() {
+  if (plan_->program.find_section(SectionKind::periodic) == nullptr) return;
   executor_->write_scalars({.seed = seed_, .step = step_});
-  executor_->run(SectionKind::rewire);
+  executor_->run(SectionKind::periodic);
 }
 
 Session::Counters Session::counters() const {

@@ -58,8 +58,9 @@ class Session {
   // Any number of examples; weights, statistics and counters stay as they are.
   Result evaluate(const Examples& examples);
 
-  // Moves the pattern of sparse weights (the program's section `rewire`), keyed by seed and step.
-  void rewire();
+  // What the program does every so many steps (its section `periodic`, if it has one), such as moving the pattern of sparse
+  // weights; keyed by seed and step.
+  void run_periodic();
 
   void set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
   // Gradients are computed this many times larger and divided before the update: small ones survive in f16. Losses that are
@@ -113,6 +114,8 @@ class Session {
   const Plan& plan() const { return *plan_; }
 
  private:
+  // The section that is to run on so many examples: of the smallest shape that has room for them.
+  SectionId section_for(SectionKind kind, std::size_t examples) const;
   // Runs `kind` over the examples in microbatches and returns the summed metrics.
   Result run(SectionKind kind, const Examples& examples);
   void stage(const Examples& examples, std::size_t first, std::size_t count);

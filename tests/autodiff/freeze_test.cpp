@@ -79,7 +79,7 @@ TEST(GradientFlow, ReachesWhatStandsBetweenAParameterAndTheLoss) {
     b.relu("beside", a);  // the loss does not depend on it
     return b.relu("between", a);
   });
-  const GradientFlow flow = gradient_flow(graph);
+  const GradientFlow flow = gradient_flow(graph.states, graph.section(SectionKind::forward));
   std::string active;
   for (std::size_t i = 0; i < graph.section(SectionKind::forward).nodes.size(); ++i) {
     if (flow.node_active[i]) active += graph.section(SectionKind::forward).nodes[i].layer + " ";

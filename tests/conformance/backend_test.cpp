@@ -198,7 +198,7 @@ TEST_P(BackendConformance, RewiringKeepsTheCountAndTheSameRunGivesTheSameBits) {
     for (train::Session* session : {&first, &second}) {
       for (int i = 0; i < 4; ++i) {
         losses_of(*session, batch, 2);
-        session->rewire();
+        session->run_periodic();
       }
     }
     EXPECT_EQ(losses_of(first, batch, 2), losses_of(second, batch, 2));

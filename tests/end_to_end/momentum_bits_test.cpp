@@ -137,9 +137,9 @@ TEST(MomentumBits, OfSparseWeightsIsClearedWhenThePatternMoves) {
     for (int i = 0; i < 4; ++i) EXPECT_NEAR(step(session).loss, step(plain).loss, 0.2) << i;
     const auto scales = [&] { return session.read_state("sparse.weight.momentum.scales"); };
     EXPECT_GT(scales()[0], 0);
-    session.rewire();
+    session.run_periodic();
     for (const double scale : scales()) EXPECT_EQ(scale, 0);
-    plain.rewire();
+    plain.run_periodic();
     EXPECT_NEAR(step(session).loss, step(plain).loss, 0.2);
     EXPECT_GT(scales()[0], 0);
   }

@@ -13,6 +13,7 @@
 #include "base/philox.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "passes/add_shape.h"
 #include "plan/compile.h"
 #include "support/state_bytes.h"
 #include "train/session.h"
@@ -28,7 +29,8 @@ struct TrainedModel {
   int threads = 2;
   DType dtype = DType::f32;
   SparseOptions sparse = {};
-  std::uint64_t rewire_every = 0;  // steps; 0: never
+  std::uint64_t rewire_every = 0;      // steps; 0: never
+  std::int64_t second_microbatch = 0;  // of a second shape that the last microbatch of a step takes; 0: there is none
 };
 
 struct TrainedBits {
@@ -56,9 +58,15 @@ inline Program dropout_network(std::int64_t microbatch) {
   return std::move(b).finish();
 }
 
+inline Program build(const TrainedModel& model, std::int64_t microbatch) {
+  if (model.name == "dropout-network") return dropout_network(microbatch);
+  return frontend::build_zoo_model(model.name, {.batch = microbatch, .image_size = model.image_size});
+}
+
 inline Program build(const TrainedModel& model) {
-  if (model.name == "dropout-network") return dropout_network(model.microbatch);
-  return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size});
+  Program program = build(model, model.microbatch);
+  if (model.second_microbatch == 0) return program;
+  return add_shape(std::move(program), build(model, model.second_microbatch), {.examples = model.second_microbatch});
 }
 
 // How the steps are compiled; but for compression, what they compute does not depend on it.
@@ -104,7 +112,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how, con
       if (step == 0 && state.role == Role::optimizer && state.type.dtype != DType::u8)
         bits.first_momenta[state.name] = session.read_state(state.name);
     }
-    if (model.rewire_every > 0 && session.step() % model.rewire_every == 0) session.rewire();
+    if (model.rewire_every > 0 && session.step() % model.rewire_every == 0) session.run_periodic();
   }
   bits.states = support::state_bytes(session);
   bits.planned = plan.planned_peak_bytes;

@@ -35,7 +35,7 @@ constexpr const char* kEverything =
     "section update\n"
     "  %g = copy(w@0) : f32[4] gradient ; update\n"
     "  w@1, %rest = step(w@0, %g) : state, f32[4] gradient in %g ; update w\n"
-    "section rewire\n"
+    "section periodic\n"
     "section eval\n";
 
 TEST(Text, PrintingParsingAndPrintingIsTheIdentity) { EXPECT_EQ(again(kEverything), kEverything); }
@@ -109,7 +109,7 @@ TEST(Text, OneNodeAndOneSectionPrintAsInTheProgram) {
   const Program program = parse(kEverything);
   const Section& micro = *program.find_section(SectionKind::micro);
   EXPECT_EQ(print(micro, micro.nodes[0]), "%a = make() {shape=[4]} : f32[4] activation ; forward layer/1");
-  EXPECT_EQ(print(*program.find_section(SectionKind::rewire)), "section rewire\n");
+  EXPECT_EQ(print(*program.find_section(SectionKind::periodic)), "section periodic\n");
 }
 
 TEST(ValueLives, RunFromTheMakerToTheLastReader) {

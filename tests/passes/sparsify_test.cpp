@@ -54,7 +54,8 @@ TEST(Sparsify, TakesTheBytesOfTheNonzerosAndTheirIndex) {
   EXPECT_EQ(find(graph, "sparse.weight")->type, (Type{.dtype = DType::f32, .shape = {435'456}}));
   EXPECT_EQ(find(graph, "sparse.columns")->type.bytes().count(), 435'456 * 11 / 8 + 8);
   EXPECT_EQ(find(graph, "sparse.rows")->type.elements(), 1792 + 1);
-  EXPECT_EQ(graph.section(SectionKind::rewire).nodes.front().attributes.integer("target"), 6000 * 10 / 3);  // the report's 20,000
+  EXPECT_EQ(graph.section(SectionKind::periodic).nodes.front().attributes.integer("target"),
+            6000 * 10 / 3);  // the report's 20,000
   // The same density in every tensor, and the sum exact.
   std::int64_t sum = 0;
   const std::vector<std::int64_t>& nonzeros =
@@ -78,13 +79,13 @@ TEST(Sparsify, GivesTheStoreOneGradientAndOneMomentum) {
   EXPECT_EQ(tensors[1].name, "group1.block1.conv2.weight");
   EXPECT_EQ(tensors[1].slot.first_row, 32);
   EXPECT_EQ(tensors[1].slot.shape, (Shape{32, 32, 3, 3}));
-  ASSERT_NE(program.find_section(SectionKind::rewire), nullptr);
-  EXPECT_EQ(program.find_section(SectionKind::rewire)->nodes.size(), 1U);
+  ASSERT_NE(program.find_section(SectionKind::periodic), nullptr);
+  EXPECT_EQ(program.find_section(SectionKind::periodic)->nodes.size(), 1U);
 }
 
 TEST(Sparsify, AFixedPatternHasNoRewiring) {
   const Program program = lowered(wrn(0.3, SparseMethod::fixed));
-  EXPECT_EQ(program.find_section(SectionKind::rewire), nullptr);
+  EXPECT_EQ(program.find_section(SectionKind::periodic), nullptr);
   EXPECT_FALSE(program.find_state("sparse.threshold").valid());
 }
 
@@ -126,7 +127,7 @@ TEST(Sparsify, RewiringClearsAllThatTheUpdateKeepsOfTheOldValues) {
   const Program graph = wrn(0.3);
   const Program program = add_update(differentiate(graph), {.rule = "adamw"});
   verify(program, "in a test");
-  const std::string text = print(*program.find_section(SectionKind::rewire));
+  const std::string text = print(*program.find_section(SectionKind::periodic));
   EXPECT_NE(text.find("sparse.weight.first_moment@1 = rewire("), std::string::npos) << text;
   EXPECT_NE(text.find("sparse.weight.second_moment@1 = fill(sparse.weight.second_moment@0) {value=0.0}"), std::string::npos)
       << text;

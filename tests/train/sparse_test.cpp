@@ -31,7 +31,7 @@ TEST(Sparse, ResumedRunHasTheBitsOfOneThatNeverStopped) {
   const TemporaryFolder folder;
   const auto step_and_rewire = [](Session& session) {
     small_step(session);
-    if (session.step() % 2 == 0) session.rewire();
+    if (session.step() % 2 == 0) session.run_periodic();
   };
   Session whole = small_session(7, sparse_model());
   for (int i = 0; i < 6; ++i) step_and_rewire(whole);
@@ -71,7 +71,7 @@ TEST(Sparse, RewiringKeepsTheCountResetsMomentumAndMovesTheThreshold) {
     const std::vector<double> momentum = session.read_state("sparse.weight.momentum");
     EXPECT_TRUE(std::ranges::any_of(momentum, [](double value) { return value != 0; }));
     const double before = describe_sparse(session).threshold;
-    session.rewire();
+    session.run_periodic();
     const SparseReport report = describe_sparse(session);
     EXPECT_EQ(sum_of(report), nonzeros);
     EXPECT_GT(report.pruned, 0);
@@ -98,7 +98,7 @@ TEST(Sparse, ThresholdComesToTheTarget) {
   const double target = 0.05 * 16 * 16 * 9;
   for (int i = 0; i < 20; ++i) {
     for (int k = 0; k < 3; ++k) small_step(session);
-    session.rewire();
+    session.run_periodic();
   }
   const double pruned = static_cast<double>(describe_sparse(session).pruned);
   EXPECT_GT(pruned, target / 3);
@@ -130,7 +130,7 @@ TEST(Sparse, ExportedWeightsAreADenseModelThatComputesTheSame) {
   const TemporaryFolder folder;
   Session sparse = small_session(7, sparse_model());
   for (int i = 0; i < 4; ++i) small_step(sparse);
-  sparse.rewire();
+  sparse.run_periodic();
   small_step(sparse);
   export_weights(folder / "w", sparse);
   Session dense = small_session(1);
