@@ -20,7 +20,7 @@ data::Description description_of(const train::Recipe& recipe, const Plan& plan) 
   const Section* micro = plan.program.find_section(SectionKind::micro);
   SNUG_CHECK(micro != nullptr, "a plan without a step was trained");
   for (const Node& node : micro->nodes) {
-    if (node.op->is_loss) data.classes = micro->value(node.inputs[0]).type.shape[1];
+    if (node.op->loss != nullptr) data.classes = micro->value(node.inputs[0]).type.shape[1];
     if (node.op->prepares_data) {
       data.mean = node.attributes.reals("mean");
       data.std = node.attributes.reals("std");

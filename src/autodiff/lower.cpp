@@ -66,7 +66,7 @@ class Lowering {
   void differentiate(SectionBuilder& builder, std::size_t index) {
     const Node& node = graph_.forward.nodes[index];
     std::vector<ValueId> output_gradients;
-    bool any = node.op->is_loss;
+    bool any = node.op->loss != nullptr;
     for (const ValueId output : node.outputs) {
       const auto found = gradients_.find(output);
       output_gradients.push_back(found == gradients_.end() ? ValueId::none() : found->second);

@@ -14,7 +14,7 @@ namespace {
 std::int64_t classes_of(const Program& program) {
   const Section* micro = program.find_section(SectionKind::micro);
   SNUG_CHECK(micro != nullptr, "the program of '{}' has no section micro", program.name);
-  const auto loss = std::ranges::find_if(micro->nodes, [](const Node& node) { return node.op->is_loss; });
+  const auto loss = std::ranges::find_if(micro->nodes, [](const Node& node) { return node.op->loss != nullptr; });
   SNUG_CHECK(loss != micro->nodes.end(), "the program of '{}' has no loss", program.name);
   return micro->value(loss->inputs.front()).type.shape[1];
 }

@@ -107,17 +107,19 @@ Result Session::run(SectionKind kind, const Examples& examples) {
     executor_->write_scalars({.seed = seed_,
                               .step = step_,
                               .first_example = first,
-                              .valid_examples = count,
-                              .batch_examples = total,
+                              .valid_examples = static_cast<std::uint32_t>(count),
+                              .batch_examples = static_cast<std::uint32_t>(total),
+                              .total_weight = static_cast<double>(total),
                               .learning_rate = learning_rate_,
                               .loss_scale = loss_scale_.scale,
+                              .is_first_microbatch = std::uint16_t{first == 0},
                               .clip_norm = clip_norm_});
     executor_->run(kind);
   }
   const Metrics metrics = executor_->read_metrics();
   return {.loss = metrics.loss,
-          .correct = static_cast<std::int64_t>(std::llround(metrics.correct)),
-          .examples = static_cast<std::int64_t>(std::llround(metrics.examples))};
+          .correct = static_cast<std::int64_t>(std::llround(metrics.score)),
+          .examples = static_cast<std::int64_t>(std::llround(metrics.weight))};
 }
 
 Result Session::train_step(const Examples& examples) {

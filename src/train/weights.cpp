@@ -31,7 +31,7 @@ std::int64_t classes_of(const Program& program) {
   const Section* micro = program.find_section(SectionKind::micro);
   if (micro == nullptr) return 0;
   for (const Node& node : micro->nodes) {
-    if (node.op->is_loss) return micro->value(node.inputs[0]).type.shape[1];
+    if (node.op->loss != nullptr) return micro->value(node.inputs[0]).type.shape[1];
   }
   return 0;
 }

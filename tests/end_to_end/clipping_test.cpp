@@ -100,7 +100,8 @@ TEST(Clipping, PaddingOfALayoutDoesNotCount) {
     Executor& executor = session.executor();
     executor.write(program.find_state("features"), std::as_bytes(std::span(batch.inputs)));
     executor.write(program.find_state("labels"), std::as_bytes(std::span(batch.labels)));
-    executor.write_scalars({.valid_examples = 4, .batch_examples = 4, .learning_rate = 0.1, .loss_scale = 8, .clip_norm = 0.25});
+    executor.write_scalars(
+        {.valid_examples = 4, .batch_examples = 4, .total_weight = 4, .learning_rate = 0.1, .loss_scale = 8, .clip_norm = 0.25});
     executor.run(SectionKind::micro);
     double squares = 0;
     for (const State& state : program.states) {
