@@ -147,7 +147,7 @@ class Batches {
     if (random_) return (*random_)[0];
     while (true) {
       const data::Batch batch = *stream_->next();
-      if (static_cast<std::int64_t>(batch.labels.size()) == batch_) return {.inputs = batch.inputs, .labels = batch.labels};
+      if (static_cast<std::int64_t>(batch.examples) == batch_) return {.inputs = batch.inputs, .count = batch.examples};
     }
   }
 

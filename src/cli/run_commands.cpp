@@ -94,7 +94,7 @@ void run_eval(const Flags& flags) {
   const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
   if (result.examples < dataset->description().test_examples)
     throw Interrupted(stop.signal(), "evaluation was interrupted; run it again");
-  const double accuracy = static_cast<double>(result.correct) / static_cast<double>(result.examples);
+  const double accuracy = result.mean_score();
   if (flags.json) {
     nlohmann::ordered_json json{{"model", recipe.model},
                                 {"run", *flags.folder},

@@ -42,7 +42,7 @@ class StepClock {
   std::size_t added_ = 0;
 };
 
-Examples to_examples(const data::Batch& batch) { return {.inputs = batch.inputs, .labels = batch.labels}; }
+Examples to_examples(const data::Batch& batch) { return {.inputs = batch.inputs, .count = batch.examples}; }
 
 bool is_due(std::uint64_t step, const std::optional<std::uint64_t>& every, bool epoch_ended) {
   return every ? *every > 0 && step % *every == 0 : epoch_ended;
@@ -144,7 +144,7 @@ void Loop::step(const data::Batch& batch) {
   const auto start = Clock::now();
   const bool measured = measurement_.running();
   const Result done = session_.train_step(to_examples(batch));
-  if (!measured) clock_.add(seconds_since(start), batch.labels.size());
+  if (!measured) clock_.add(seconds_since(start), batch.examples);
   made_a_step_ = true;
   constexpr const char* kNotMade = "whose update was not made";
   if (!std::isfinite(done.loss) && !done.overflowed) refuse(fmt::format("the loss became {}", describe(done.loss)), kNotMade);
@@ -155,18 +155,18 @@ void Loop::step(const data::Batch& batch) {
 
   const auto examples = static_cast<std::uint64_t>(dataset_.description().train_examples);
   progress_.epoch = batch.epoch;
-  progress_.position = batch.position + batch.labels.size();
+  progress_.position = batch.position + batch.examples;
   if (progress_.position >= examples) {
     ++progress_.epoch;
     progress_.position = 0;
   }
-  const double batch_seconds = clock_.seconds_per_example() * static_cast<double>(batch.labels.size());
+  const double batch_seconds = clock_.seconds_per_example() * static_cast<double>(batch.examples);
   const StepReport report{
       .step = session_.step(),
       .total_steps = settings_.total_steps,
       .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / static_cast<double>(examples),
       .loss = done.loss,
-      .accuracy = static_cast<double>(done.correct) / static_cast<double>(done.examples),
+      .accuracy = done.mean_score(),
       .learning_rate = rate,
       .images_per_second = images_per_second(),
       .seconds_left = batch_seconds * static_cast<double>(settings_.total_steps - session_.step())};
@@ -241,7 +241,7 @@ void Loop::evaluate() {
   }
   // Weights that give this are of no use to anyone: they are not saved, and least of all as the best.
   if (!std::isfinite(done.loss)) refuse(fmt::format("the test loss became {}", describe(done.loss)), "which is not saved");
-  const double accuracy = static_cast<double>(done.correct) / static_cast<double>(done.examples);
+  const double accuracy = done.mean_score();
   const bool best = !progress_.best_metric || accuracy > *progress_.best_metric;
   if (best) {
     progress_.best_metric = accuracy;
@@ -291,11 +291,12 @@ Result evaluate_split(Session& session, const data::Dataset& dataset, data::Spli
     const std::optional<data::Batch> batch = stream.next();
     if (!batch) break;
     const Result part = session.evaluate(to_examples(*batch));
-    total.loss += part.loss * static_cast<double>(part.examples);
-    total.correct += part.correct;
+    total.loss += part.loss * part.weight;
+    total.score += part.score;
+    total.weight += part.weight;
     total.examples += part.examples;
   }
-  if (total.examples > 0) total.loss /= static_cast<double>(total.examples);
+  if (total.weight > 0) total.loss /= total.weight;
   return total;
 }
 
