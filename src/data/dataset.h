@@ -19,8 +19,9 @@ enum class Split { train, test };
 // What a model is given of each example, by the name of the model's input.
 struct Input {
   enum class Content : std::uint8_t {
-    pixels,  // bytes in the order H,W,C
-    classes  // numbers of classes, i32
+    pixels,   // bytes in the order H,W,C
+    classes,  // numbers of classes, i32
+    numbers   // as the model computes with them
   };
   std::string name;
   std::size_t example_bytes = 0;

@@ -24,6 +24,19 @@ const Node* find_loss(const Section& section) {
   return found == section.nodes.end() ? nullptr : &*found;
 }
 
+std::string Throughput::field() const { return fmt::format("{}_per_second", unit); }
+
+Throughput throughput_of(const Program& program) {
+  const Section* micro = program.find_section(SectionKind::micro);
+  const Node* node = micro == nullptr ? nullptr : find_loss(*micro);
+  if (node == nullptr) return {};
+  return {.unit = node->op->loss->unit, .per_example = rows_per_example(node->attributes)};
+}
+
+bool is_better(const LossFacts& facts, double metric, double best) {
+  return facts.higher_is_better ? metric > best : metric < best;
+}
+
 ProgramLoss loss_of(const Program& program) {
   const Section* micro = program.find_section(SectionKind::micro);
   const Node* node = micro == nullptr ? nullptr : find_loss(*micro);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "ir/op.h"
 
@@ -20,5 +22,19 @@ struct ProgramLoss {
   std::int64_t rows_per_example = 1;
 };
 ProgramLoss loss_of(const Program& program);
+
+// What speeds are counted in: the rows of the loss. Examples for a program without a loss.
+struct Throughput {
+  std::string_view unit = "examples";
+  std::int64_t per_example = 1;
+
+  // Of so many examples in a second.
+  double rate(double examples_per_second) const { return examples_per_second * static_cast<double>(per_example); }
+  std::string field() const;  // "images_per_second"
+};
+Throughput throughput_of(const Program& program);
+
+// By these facts, whether weights that give `metric` are better than those that gave `best`.
+bool is_better(const LossFacts& facts, double metric, double best);
 
 }  // namespace snug

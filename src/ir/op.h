@@ -67,7 +67,7 @@ struct FedEarly {
 
 // Of a loss: what a run reports of it, and what its inputs are.
 struct LossFacts {
-  // What Metrics::loss and Metrics::score / Metrics::weight are called. The second is empty for a loss that counts nothing else.
+  // What Metrics::loss and Metrics::score / Metrics::weight, a share, are called; the second is empty where nothing is counted.
   std::array<std::string_view, 2> metrics = {"loss", {}};
   std::uint8_t ranks_by = 0;  // which of the two tells better weights from worse ones
   bool higher_is_better = false;

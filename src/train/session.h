@@ -31,6 +31,8 @@ struct Result {
   std::int64_t examples = 0;
 
   double mean_score() const { return weight > 0 ? score / weight : 0; }
+  // What tells better weights from worse ones.
+  double ranking_metric(const LossFacts& facts) const { return facts.ranks_by == 0 ? loss : mean_score(); }
   bool skipped = false;  // the loss was not finite: the step left weights and optimizer as they were
   // Loss or gradients were not finite, the step was skipped, and the loss scale is now smaller. Only where it follows them.
   bool overflowed = false;
