@@ -134,10 +134,10 @@ Plan plan_of(const Options& options, const Backend& backend) {
   return compile(
       frontend::build_zoo_model(options.model, {.batch = options.microbatch == 0 ? options.batch : options.microbatch,
                                                 .image_size = options.image_size,
-                                                .dtype = dtype,
                                                 .augment = true}),
       backend,
       {.batch = options.batch,
+       .precision = dtype,
        .passes = {.enabled = options.passes},
        .workspace_limit = options.workspace_limit.empty() ? std::nullopt : std::optional(parse_bytes(options.workspace_limit))});
 }

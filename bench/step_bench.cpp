@@ -108,12 +108,13 @@ void print_kernels(const Plan& plan) {
 Json run(const Options& options) {
   const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
   const DType dtype = options.precision == "fp16" ? DType::f16 : options.precision == "bf16" ? DType::bf16 : DType::f32;
-  const Graph graph = frontend::build_zoo_model(
-      options.model, {.batch = microbatch, .image_size = options.image_size, .dtype = dtype, .augment = true});
+  const Program graph =
+      frontend::build_zoo_model(options.model, {.batch = microbatch, .image_size = options.image_size, .augment = true});
   const Backend backend = open_backend(options);
   const auto start = Clock::now();
   Plan made = compile(graph, backend,
                       {.batch = options.batch,
+                       .precision = dtype,
                        .checkpoint = parse_checkpoint_strategy(options.checkpoint),
                        .passes = {.disabled = options.disabled_passes}});
   const double plan_seconds = seconds_since(start);

@@ -17,7 +17,7 @@ LIMITS = {
     "states found by name": ("lines", r"find_state\(|required_state\(|state\.name( ==|\.starts_with\(|\.ends_with\()", (), 18),
     # One update rule among others.
     "SgdOptions": ("lines", r"\bSgdOptions\b", (), 0),
-    "Narrower": ("lines", r"\bNarrower\b", (), 3),
+    "Narrower": ("lines", r"\bNarrower\b", (), 0),
     # A knob is one row of a table.
     "files that name momentum_bits": ("files", r"\bmomentum_bits\b", (), 15),
     "files that name compress": ("files", r"compress", (), 36),

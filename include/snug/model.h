@@ -102,7 +102,7 @@ class Model {
 
   std::int64_t parameter_count() const;
 
-  // For Snug itself: the model's graph for one batch size.
+  // For Snug itself: the model's program for one batch size.
   struct Impl;
   const Impl& impl() const { return *impl_; }
 

@@ -63,10 +63,10 @@ Scheme every_scheme(const Network& network, std::int64_t m) {
   return {.scopes = scopes_from(network, std::move(begins)), .last_again = network.ops.size()};
 }
 
-Scheme residual_scheme(const Graph& graph, const Network& network, const Strategy& strategy) {
+Scheme residual_scheme(const Program& model, const Network& network, const Strategy& strategy) {
   const std::vector<Unit> units = residual_units(network);
   if (units.empty()) {
-    throw_user_error("'{}' has no residual units, so '{}' is not possible; use none, no-bn or every-M", graph.name,
+    throw_user_error("'{}' has no residual units, so '{}' is not possible; use none, no-bn or every-M", model.name,
                      name_of(strategy));
   }
   const bool star = strategy.kind == Strategy::Kind::residual_star;
@@ -79,7 +79,7 @@ Scheme residual_scheme(const Graph& graph, const Network& network, const Strateg
   return {.scopes = scopes_from(network, std::move(begins)), .renews = star, .last_again = units.back().end};
 }
 
-Scheme scheme_of(const Graph& graph, const Network& network, const Strategy& strategy) {
+Scheme scheme_of(const Program& model, const Network& network, const Strategy& strategy) {
   switch (strategy.kind) {
     case Strategy::Kind::none:
     case Strategy::Kind::no_bn:
@@ -89,7 +89,7 @@ Scheme scheme_of(const Graph& graph, const Network& network, const Strategy& str
       return every_scheme(network, strategy.m);
     case Strategy::Kind::residual:
     case Strategy::Kind::residual_star:
-      return residual_scheme(graph, network, strategy);
+      return residual_scheme(model, network, strategy);
   }
   // One scope, kept from the forward pass: nothing runs again to fill it.
   return {.scopes = {{.begin = 0, .end = network.ops.size(), .is_checkpoint = true, .boundary = {}}},
@@ -109,7 +109,7 @@ ValueSet boundaries_before(const Scheme& scheme, std::size_t scope) {
   return values;
 }
 
-ActivationBytes activation_bytes(const Graph& graph, const Network& network, const Scheme& scheme, const Options& options) {
+ActivationBytes activation_bytes(const Program& model, const Network& network, const Scheme& scheme, const Options& options) {
   ActivationBytes fullest;
   for (std::size_t s = 0; s < scheme.scopes.size(); ++s) {
     const Scope& scope = scheme.scopes[s];
@@ -125,7 +125,7 @@ ActivationBytes activation_bytes(const Graph& graph, const Network& network, con
       ActivationBytes now{.kept = kept.bytes(options.value_bytes),
                           .renewed = renewed_for(network, scheme.renews, boundaries, op).bytes(options.value_bytes),
                           .gradients = Amount{.values = op.gradient_values}.bytes(options.value_bytes),
-                          .layer = graph.forward.nodes[op.node].layer};
+                          .layer = model.section(SectionKind::forward).nodes[op.node].layer};
       // Of equals the last: backward comes to it first.
       if (now.total() >= fullest.total()) fullest = std::move(now);
     }
@@ -169,34 +169,34 @@ struct StateRoles {
   std::unordered_set<StateId> sparse;         // weights of convolutions that do not read the network's input
 };
 
-StateRoles roles_of(const Graph& graph, const Network& network) {
+StateRoles roles_of(const Program& model, const Network& network) {
   StateRoles roles;
   for (const Op& op : network.ops) {
-    const Node& node = graph.forward.nodes[op.node];
+    const Node& node = model.section(SectionKind::forward).nodes[op.node];
     if (node.op == &ops::conv2d && network.producer_of(op.inputs.front()) != nullptr) {
-      roles.sparse.insert(graph.forward.value(node.inputs[1]).state);
+      roles.sparse.insert(model.section(SectionKind::forward).value(node.inputs[1]).state);
     }
     if (node.op != &ops::batch_norm_apply && node.op != &ops::group_norm) continue;
     for (const ValueId input : node.inputs) {
-      const Value& value = graph.forward.value(input);
-      if (value.is_state() && graph.states[value.state.index()].role == Role::parameter) roles.normalisation.insert(value.state);
+      const Value& value = model.section(SectionKind::forward).value(input);
+      if (value.is_state() && model.states[value.state.index()].role == Role::parameter) roles.normalisation.insert(value.state);
     }
   }
   return roles;
 }
 
-StateBytes state_bytes(const Graph& graph, const Network& network, const Options& options) {
-  const StateRoles roles = roles_of(graph, network);
+StateBytes state_bytes(const Program& model, const Network& network, const Options& options) {
+  const StateRoles roles = roles_of(model, network);
   // Nonzeros are a share, so bytes come in fractions; 2^53 bytes are exact.
-  double model = 0;
+  double weights = 0;
   double trained = 0;
   double index = 0;
-  for (std::size_t s = 0; s < graph.states.size(); ++s) {
-    const State& state = graph.states[s];
+  for (std::size_t s = 0; s < model.states.size(); ++s) {
+    const State& state = model.states[s];
     const StateId id(s);
     const auto elements = static_cast<double>(state.type.elements());
     if (state.role == Role::statistic) {  // running statistics have all three copies in the report's figures
-      model += kNormBytes * elements;
+      weights += kNormBytes * elements;
       trained += kNormBytes * elements;
     }
     if (state.role != Role::parameter) continue;
@@ -208,11 +208,11 @@ StateBytes state_bytes(const Graph& graph, const Network& network, const Options
       index += options.nonzero * elements * static_cast<double>(index_bits(columns)) / 8;
       index += static_cast<double>((shape[0] + 1) * index_bits(state.type.elements())) / 8;
     }
-    model += bytes;
+    weights += bytes;
     if (state.trainable) trained += bytes;
   }
   const auto whole = [](double bytes) { return Bytes(static_cast<std::int64_t>(std::llround(bytes))); };
-  return {.model = whole(model + index), .gradient = whole(trained), .momentum = whole(trained)};
+  return {.model = whole(weights + index), .gradient = whole(trained), .momentum = whole(trained)};
 }
 
 void check(const Options& options) {
@@ -274,28 +274,28 @@ double FlopCount::ratio() const {
   return once == 0 ? 1.0 : 1.0 + static_cast<double>(recompute) / static_cast<double>(once);
 }
 
-StateBytes state_bytes(const Graph& graph, const Options& options) {
+StateBytes state_bytes(const Program& model, const Options& options) {
   check(options);
-  return state_bytes(graph, network_of(graph), options);
+  return state_bytes(model, network_of(model), options);
 }
 
-Accounting account(const Graph& graph, const Strategy& strategy, const Options& options) {
+Accounting account(const Program& model, const Strategy& strategy, const Options& options) {
   check(options);
-  const Network network = network_of(graph);
+  const Network network = network_of(model);
   if (strategy.kind == Strategy::Kind::optimal) {
-    OptimalAccounting optimal = account_optimal(graph, network, strategy.limit, options);
+    OptimalAccounting optimal = account_optimal(model, network, strategy.limit, options);
     return {.strategy = strategy,
-            .states = state_bytes(graph, network, options),
+            .states = state_bytes(model, network, options),
             .activations = std::move(optimal.activations),
             .flops = optimal.flops};
   }
-  const Scheme scheme = scheme_of(graph, network, strategy);
+  const Scheme scheme = scheme_of(model, network, strategy);
   return {.strategy = strategy,
-          .states = state_bytes(graph, network, options),
-          .activations = activation_bytes(graph, network, scheme, options),
+          .states = state_bytes(model, network, options),
+          .activations = activation_bytes(model, network, scheme, options),
           .flops = flops_of(network, scheme)};
 }
 
-bool has_residual_units(const Graph& graph) { return !residual_units(network_of(graph)).empty(); }
+bool has_residual_units(const Program& model) { return !residual_units(network_of(model)).empty(); }
 
 }  // namespace snug::paper

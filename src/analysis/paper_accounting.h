@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/bytes.h"
-#include "ir/graph.h"
+#include "ir/program.h"
 
 namespace snug::paper {
 
@@ -47,9 +47,9 @@ struct StateBytes {
   Bytes optimizer() const { return gradient + momentum; }
   Bytes total() const { return model + gradient + momentum; }
 };
-StateBytes state_bytes(const Graph& graph, const Options& options);
+StateBytes state_bytes(const Program& model, const Options& options);
 
-// At the fullest moment of backward, for the graph's microbatch.
+// At the fullest moment of backward, for the model's microbatch.
 struct ActivationBytes {
   Bytes kept;         // checkpoints and what the ops keep
   Bytes renewed;      // made again for the op that is being differentiated
@@ -77,9 +77,9 @@ struct Accounting {
   Bytes total() const { return states.total() + activations.total(); }
 };
 
-// UserError when the strategy needs residual units and the graph has none.
-Accounting account(const Graph& graph, const Strategy& strategy, const Options& options = {});
+// UserError when the strategy needs residual units and the model has none.
+Accounting account(const Program& model, const Strategy& strategy, const Options& options = {});
 
-bool has_residual_units(const Graph& graph);
+bool has_residual_units(const Program& model);
 
 }  // namespace snug::paper

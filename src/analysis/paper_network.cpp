@@ -52,10 +52,11 @@ Rule rule_of(const Node& node) {
 
 class NetworkBuilder {
  public:
-  explicit NetworkBuilder(const Graph& graph) : graph_(graph), section_(graph.forward), lives_(value_lives(graph.forward)) {}
+  explicit NetworkBuilder(const Program& model)
+      : model_(model), section_(model.section(SectionKind::forward)), lives_(value_lives(section_)), loss_(find_loss(section_)) {}
 
   Network build() {
-    SNUG_CHECK(graph_.loss.valid(), "the graph '{}' has no loss", graph_.name);
+    SNUG_CHECK(loss_.valid(), "the model '{}' has no loss", model_.name);
     const std::size_t values = section_.values.size();
     for (const Value& value : section_.values) network_.elements.push_back(value.type.elements());
     network_.producers.assign(values, Network::kNoOp);
@@ -81,9 +82,9 @@ class NetworkBuilder {
   // evaluation reads does not count.
   std::vector<std::size_t> nodes_of_loss() const {
     std::vector<bool> needed(section_.nodes.size(), false);
-    needed[graph_.loss.index()] = true;
+    needed[loss_.index()] = true;
     std::vector<std::size_t> nodes;
-    for (std::size_t n = graph_.loss.index() + 1; n-- > 0;) {
+    for (std::size_t n = loss_.index() + 1; n-- > 0;) {
       if (!needed[n]) continue;
       nodes.push_back(n);
       for (const ValueId input : data_inputs(section_.nodes[n])) {
@@ -97,17 +98,17 @@ class NetworkBuilder {
 
   bool is_trained(ValueId id) const {
     const Value& value = section_.value(id);
-    return value.is_state() && graph_.states[value.state.index()].trainable;
+    return value.is_state() && model_.states[value.state.index()].trainable;
   }
 
-  std::int64_t flops_of(const Node& node) const { return count_flops(section_, node) / graph_.batch; }
+  std::int64_t flops_of(const Node& node) const { return count_flops(section_, node) / model_.microbatch; }
 
   // A batch norm's statistics are a node of their own.
   std::int64_t forward_flops_of(const Node& node) const {
     if (node.op->loss != nullptr) return 0;
     std::int64_t flops = flops_of(node);
     if (node.op != &ops::batch_norm_apply) return flops;
-    SNUG_CHECK(node.attributes.integer_or("relu", 0) == 0, "'{}': account for a graph before its ReLUs are fused", node.layer);
+    SNUG_CHECK(node.attributes.integer_or("relu", 0) == 0, "'{}': account for a model before its ReLUs are fused", node.layer);
     const NodeId statistics = lives_[node.inputs[1].index()].producer;
     if (statistics.valid()) flops += flops_of(section_.nodes[statistics.index()]);
     return flops;
@@ -129,7 +130,7 @@ class NetworkBuilder {
     op.renewable = rule.normalises || (op.is_relu && before != nullptr && before->renewable);
 
     op.forward_flops = forward_flops_of(node);
-    const std::int64_t elements = network_.elements_of(op.output) / graph_.batch;
+    const std::int64_t elements = network_.elements_of(op.output) / model_.microbatch;
     op.again_flops = rule.normalises ? kNormalisedAgain * elements : op.forward_flops;
     if (rule.is_product) {
       op.backward_flops = op.forward_flops * ((trains_weight ? 1 : 0) + (wants_input ? 1 : 0));
@@ -184,9 +185,10 @@ class NetworkBuilder {
     }
   }
 
-  const Graph& graph_;
+  const Program& model_;
   const Section& section_;
   std::vector<ValueLife> lives_;
+  const NodeId loss_;
   std::vector<bool> wants_gradient_;  // by value
   Network network_;
 };
@@ -198,7 +200,7 @@ const Op* Network::producer_of(ValueId value) const {
   return op == kNoOp ? nullptr : &ops[op];
 }
 
-Network network_of(const Graph& graph) { return NetworkBuilder(graph).build(); }
+Network network_of(const Program& model) { return NetworkBuilder(model).build(); }
 
 std::vector<ValueId> crossing_values(const Network& network, std::size_t at) {
   std::vector<ValueId> values;

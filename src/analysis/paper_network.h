@@ -1,11 +1,11 @@
-// The forward graph as the memory report's profiler walks it: one op a layer, what backward keeps of each, and which gradients
+// The section forward as the memory report's profiler walks it: one op a layer, what backward keeps of each, and which gradients
 // are alive while it is differentiated. docs/accounting.md has the rules.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 
 namespace snug::paper {
 
@@ -18,7 +18,7 @@ enum class Keeps : std::uint8_t {
 
 // FLOPs are of one example; a multiply-add counts as two.
 struct Op {
-  std::size_t node = 0;         // in the graph's forward section
+  std::size_t node = 0;         // in the section forward
   std::vector<ValueId> inputs;  // activations: no parameters, statistics or scalars
   ValueId output = ValueId::none();
   Keeps keeps = Keeps::nothing;
@@ -53,8 +53,8 @@ struct Network {
   const Op* producer_of(ValueId value) const;
 };
 
-// UserError naming the op when the graph has one that there is no rule for.
-Network network_of(const Graph& graph);
+// UserError naming the op when the model has one that there is no rule for.
+Network network_of(const Program& model);
 
 // The values that ops before `at` make (or the network is given) and ops from `at` on read.
 std::vector<ValueId> crossing_values(const Network& network, std::size_t at);

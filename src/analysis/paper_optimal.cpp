@@ -125,7 +125,7 @@ PaperChain chain_of(const Network& network, const Options& options) {
   return chain;
 }
 
-OptimalAccounting account_optimal(const Graph& graph, const Network& network, Bytes limit, const Options& options) {
+OptimalAccounting account_optimal(const Program& model, const Network& network, Bytes limit, const Options& options) {
   const PaperChain chain = chain_of(network, options);
   const std::int64_t room = (limit - chain.input_bytes).count();
   ChainPlan all;
@@ -139,7 +139,7 @@ OptimalAccounting account_optimal(const Graph& graph, const Network& network, By
   if (room < most) {
     const ChainProgramme programme(chain.links, most + most / 32, chain.links.size() < kLongChain ? kSlots : kSlotsOfLongChains);
     const std::vector<std::int64_t> steps = programme.steps();
-    SNUG_CHECK(!steps.empty(), "no plan for '{}'", graph.name);
+    SNUG_CHECK(!steps.empty(), "no plan for '{}'", model.name);
     const std::int64_t rounded = static_cast<std::int64_t>(chain.links.size()) * programme.unit_bytes() / 2;
     auto step = std::upper_bound(steps.begin(), steps.end(), room + rounded);
     do {
@@ -155,7 +155,7 @@ OptimalAccounting account_optimal(const Graph& graph, const Network& network, By
   result.activations = {.kept = Bytes(figures.peak_bytes) + chain.input_bytes - moment.renewed - moment.gradients,
                         .renewed = moment.renewed,
                         .gradients = moment.gradients,
-                        .layer = graph.forward.nodes[network.ops[moment.op].node].layer};
+                        .layer = model.section(SectionKind::forward).nodes[network.ops[moment.op].node].layer};
   for (const Op& op : network.ops) {
     result.flops.forward += op.forward_flops;
     result.flops.backward += op.backward_flops;

@@ -27,6 +27,6 @@ struct OptimalAccounting {
 };
 
 // With least bytes where nothing is within the limit.
-OptimalAccounting account_optimal(const Graph& graph, const Network& network, Bytes limit, const Options& options);
+OptimalAccounting account_optimal(const Program& model, const Network& network, Bytes limit, const Options& options);
 
 }  // namespace snug::paper

@@ -80,8 +80,8 @@ std::vector<std::int64_t> Layers::shape(Tensor x) const {
   return {dims.begin(), dims.end()};
 }
 
-Graph Model::Impl::graph(const GraphRequest& request) const {
-  Graph result = build(request);
+Program Model::Impl::program(const ModelRequest& request) const {
+  Program result = build(request);
   frontend::freeze(result, frozen);
   return result;
 }
@@ -89,38 +89,37 @@ Graph Model::Impl::graph(const GraphRequest& request) const {
 Model Model::zoo(const std::string& name, const ZooSettings& settings) {
   auto impl = std::make_shared<Impl>();
   impl->name = name;
-  impl->build = [name, settings](const GraphRequest& request) {
+  impl->build = [name, settings](const ModelRequest& request) {
     return frontend::build_zoo_model(name, {.batch = request.batch,
                                             .classes = settings.classes,
                                             .image_size = settings.image_size,
-                                            .dtype = request.dtype,
                                             .statistics_group = request.statistics_group});
   };
-  impl->graph({});  // an unknown name is the caller's mistake here, not at the first use
+  impl->program({});  // an unknown name is the caller's mistake here, not at the first use
   return Model(std::move(impl));
 }
 
 Model Model::define(const std::string& name, std::function<void(Layers&)> definition) {
   auto impl = std::make_shared<Impl>();
   impl->name = name;
-  impl->build = [name, definition = std::move(definition)](const GraphRequest& request) {
-    Layers::Impl layers_impl{.builder = {name, request.batch, request.dtype, request.statistics_group}};
+  impl->build = [name, definition = std::move(definition)](const ModelRequest& request) {
+    Layers::Impl layers_impl{.builder = {name, request.batch, request.statistics_group}};
     Layers layers(layers_impl);
     definition(layers);
     return std::move(layers_impl.builder).finish();
   };
-  impl->graph({});
+  impl->program({});
   return Model(std::move(impl));
 }
 
 Model& Model::freeze(const std::string& prefix) {
   auto changed = std::make_shared<Impl>(*impl_);  // copies of this model stay as they are
   changed->frozen.push_back(prefix);
-  changed->graph({});
+  changed->program({});
   impl_ = std::move(changed);
   return *this;
 }
 
-std::int64_t Model::parameter_count() const { return frontend::parameter_count(impl_->graph({})); }
+std::int64_t Model::parameter_count() const { return frontend::parameter_count(impl_->program({})); }
 
 }  // namespace snug

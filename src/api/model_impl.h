@@ -1,28 +1,27 @@
-// What a public Model holds: how to build its graph for any batch size.
+// What a public Model holds: how to build its program for any batch size.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 #include <snug/model.h>
 
 namespace snug {
 
-struct GraphRequest {
-  std::int64_t batch = 1;  // examples of one microbatch
-  DType dtype = DType::f32;
+struct ModelRequest {
+  std::int64_t batch = 1;             // examples of one microbatch
   std::int64_t statistics_group = 0;  // see frontend::GraphBuilder
 };
 
 struct Model::Impl {
   std::string name;
-  std::function<Graph(const GraphRequest&)> build;
+  std::function<Program(const ModelRequest&)> build;
   std::vector<std::string> frozen;
 
   // With the frozen parameters frozen.
-  Graph graph(const GraphRequest& request) const;
+  Program program(const ModelRequest& request) const;
 };
 
 }  // namespace snug

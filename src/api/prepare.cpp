@@ -19,12 +19,14 @@ namespace {
 
 // Of the images that a model takes; image_size 0: its own.
 Shape own_shape(const std::string& model, std::int64_t image_size) {
-  const Graph graph = frontend::build_zoo_model(model, {.batch = 1, .image_size = image_size});
+  const Program program = frontend::build_zoo_model(model, {.batch = 1, .image_size = image_size});
+  const Section* forward = program.find_section(SectionKind::forward);
+  SNUG_CHECK(forward != nullptr, "a model without a forward pass");
   // What is normalized as data is comes in as images.
   const auto normalizes = [](const Node& node) { return node.op->prepares_data; };
-  const auto node = std::ranges::find_if(graph.forward.nodes, normalizes);
-  if (node == graph.forward.nodes.end()) throw_user_error("'{}' does not take images", model);
-  return graph.forward.value(node->inputs.front()).type.shape;
+  const auto node = std::ranges::find_if(forward->nodes, normalizes);
+  if (node == forward->nodes.end()) throw_user_error("'{}' does not take images", model);
+  return forward->value(node->inputs.front()).type.shape;
 }
 
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
@@ -33,7 +35,7 @@ bool augments(const train::Recipe& recipe) { return recipe.augment.value_or(reci
 SparseOptions sparse_options(const train::SparseRecipe& sparse) {
   if (!sparse.nonzero) return {};
   return {.nonzero = *sparse.nonzero,
-          .method = parse_sparse_method(sparse.method).value_or(SparseStore::Method::dsr),
+          .method = parse_sparse_method(sparse.method).value_or(SparseMethod::dsr),
           .rewire_fraction = sparse.rewire_fraction,
           .threshold = sparse.threshold};
 }
@@ -97,17 +99,16 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     throw_user_error("the images of '{}' are {}x{} with {} channels; models take square ones with 3", data.name, data.height,
                      data.width, data.channels);
   }
-  const auto build = [recipe, data, classes](std::int64_t microbatch, DType stored) {
-    Graph graph = frontend::build_zoo_model(recipe.model, {.batch = microbatch,
-                                                           .classes = classes,
-                                                           .image_size = data.height,
-                                                           .dtype = stored,
-                                                           .augment = augments(recipe),
-                                                           .mean = data.mean,
-                                                           .std = data.std,
-                                                           .statistics_group = recipe.statistics_group.value_or(0)});
-    frontend::freeze(graph, recipe.freeze);
-    return graph;
+  const auto build = [recipe, data, classes](std::int64_t microbatch) {
+    Program model = frontend::build_zoo_model(recipe.model, {.batch = microbatch,
+                                                             .classes = classes,
+                                                             .image_size = data.height,
+                                                             .augment = augments(recipe),
+                                                             .mean = data.mean,
+                                                             .std = data.std,
+                                                             .statistics_group = recipe.statistics_group.value_or(0)});
+    frontend::freeze(model, recipe.freeze);
+    return model;
   };
   const train::OptimizerRecipe& optimizer = recipe.optimizer;
   const auto update = [&](std::string_view precision) {
@@ -119,15 +120,14 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     options.clip_norm = optimizer.clip_norm.value_or(0);
     return options;
   };
-  std::optional<FitRequest::Narrower> narrower;
+  std::optional<FitRequest::In16Bits> in_16_bits;
   if (recipe.precision == "fp32") {
     const std::string_view precision = narrower_precision(recipe.device);
-    const DType narrow = stored_as(precision, recipe.device);
-    narrower = {.model = [build, narrow](std::int64_t microbatch) { return build(microbatch, narrow); },
-                .update = update(precision)};
+    in_16_bits = {.precision = stored_as(precision, recipe.device), .update = update(precision)};
   }
-  return {.model = [build, dtype](std::int64_t microbatch) { return build(microbatch, dtype); },
+  return {.model = build,
           .options = {.batch = recipe.batch,
+                      .precision = dtype,
                       .update = update(recipe.precision),
                       .sparse = sparse_options(recipe.sparse),
                       .compress_bits = static_cast<int>(recipe.compress.value_or(0)),
@@ -142,7 +142,7 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
           .statistics_group = recipe.statistics_group.value_or(0),
           .allowed = parse_allowance(recipe.allow),
           .share_is_given = recipe.sparse.nonzero.has_value(),
-          .narrower = std::move(narrower)};
+          .in_16_bits = std::move(in_16_bits)};
 }
 
 Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {

@@ -13,7 +13,7 @@ namespace {
 
 // What a run may no longer choose: it has weights of one precision and one pattern by now, and its activations' bits are settled.
 void settle(train::Recipe& recipe, FitRequest& request) {
-  request.narrower.reset();
+  request.in_16_bits.reset();
   request.share_is_given = true;
   if (!recipe.compress) {
     std::erase(recipe.allow, "compressed");

@@ -83,10 +83,8 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   }
   Backend backend = backends::cpu_backend(thread_count(options.threads));
   const Costs costs = find_costs(options.costs == "machine" ? std::nullopt : std::optional(options.costs), backend);
-  const auto graph_of = [&](DType dtype) {
-    return [&, dtype](std::int64_t microbatch) {
-      return model.impl().graph({.batch = microbatch, .dtype = dtype, .statistics_group = options.statistics_group});
-    };
+  const auto program_of = [&](std::int64_t microbatch) {
+    return model.impl().program({.batch = microbatch, .statistics_group = options.statistics_group});
   };
   const auto rounding = options.rounding.empty() ? std::nullopt : std::optional(options.rounding);
   const auto update = [&](std::string_view precision) {
@@ -99,8 +97,9 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
     return of_precision;
   };
   const std::string narrow(narrower_precision("cpu"));
-  FitRequest request{.model = graph_of(stored_as(options.precision, "cpu")),
+  FitRequest request{.model = program_of,
                      .options = {.batch = options.batch,
+                                 .precision = stored_as(options.precision, "cpu"),
                                  .update = update(options.precision),
                                  .compress_bits = options.compress_bits,
                                  .costs = costs.table(),
@@ -108,7 +107,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
                      .min_microbatch = options.min_microbatch,
                      .statistics_group = options.statistics_group,
                      .allowed = allowed};
-  if (options.precision == "fp32") request.narrower = {.model = graph_of(stored_as(narrow, "cpu")), .update = update(narrow)};
+  if (options.precision == "fp32") request.in_16_bits = {.precision = stored_as(narrow, "cpu"), .update = update(narrow)};
   if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;

@@ -6,14 +6,15 @@
 
 namespace snug {
 
-GradientFlow gradient_flow(const Graph& graph) {
-  const Section& forward = graph.forward;
+GradientFlow gradient_flow(const Program& model) {
+  const Section& forward = model.section(SectionKind::forward);
+  const NodeId loss = find_loss(forward);
   GradientFlow flow{.depends = std::vector<bool>(forward.values.size(), false),
                     .reached = std::vector<bool>(forward.values.size(), false),
                     .node_active = std::vector<bool>(forward.nodes.size(), false)};
   for (std::size_t i = 0; i < forward.values.size(); ++i) {
     const Value& value = forward.values[i];
-    flow.depends[i] = value.is_state() && graph.states[value.state.index()].trainable;
+    flow.depends[i] = value.is_state() && model.states[value.state.index()].trainable;
   }
   for (const Node& node : forward.nodes) {
     if (node.op->gradients.empty()) continue;
@@ -25,8 +26,8 @@ GradientFlow gradient_flow(const Graph& graph) {
   }
   for (std::size_t i = forward.nodes.size(); i-- > 0;) {
     const Node& node = forward.nodes[i];
-    const bool wanted = NodeId(i) == graph.loss || std::any_of(node.outputs.begin(), node.outputs.end(),
-                                                               [&](ValueId id) { return flow.reached[id.index()]; });
+    const bool wanted = NodeId(i) == loss || std::any_of(node.outputs.begin(), node.outputs.end(),
+                                                         [&](ValueId id) { return flow.reached[id.index()]; });
     if (!wanted || node.op->gradients.empty()) continue;
     for (const ValueId input : node.inputs) {
       if (!flow.depends[input.index()]) continue;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 
 namespace snug {
 
@@ -14,6 +14,7 @@ struct GradientFlow {
   std::vector<bool> node_active;
 };
 
-GradientFlow gradient_flow(const Graph& graph);
+// Of the section `forward`.
+GradientFlow gradient_flow(const Program& model);
 
 }  // namespace snug

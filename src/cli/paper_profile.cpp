@@ -44,9 +44,9 @@ std::int64_t value_bytes(const std::string& precision) {
 }
 
 // Those of the report's figures, and one of each kind.
-std::vector<paper::Strategy> strategies_to_compare(const Graph& graph, const paper::Strategy& asked) {
+std::vector<paper::Strategy> strategies_to_compare(const Program& model, const paper::Strategy& asked) {
   std::vector<std::string_view> names{"none", "no-bn", "every-4", "every-16"};
-  if (paper::has_residual_units(graph)) names.insert(names.end(), {"residual-1", "residual-2", "residual-1*", "residual-2*"});
+  if (paper::has_residual_units(model)) names.insert(names.end(), {"residual-1", "residual-2", "residual-1*", "residual-2*"});
   std::vector<paper::Strategy> strategies;
   bool has_asked = false;
   for (const std::string_view name : names) {
@@ -70,27 +70,27 @@ void run_paper_profile(const Flags& flags) {
   const paper::Strategy strategy = paper::parse_strategy(flags.checkpoint.value_or("none"));
   const paper::Options options{.value_bytes = value_bytes(precision),
                                .nonzero = flags.nonzero ? number_of("sparse.nonzero", *flags.nonzero) : 1.0};
-  const auto model = [&](std::int64_t batch) {
-    Graph graph =
+  const auto build = [&](std::int64_t batch) {
+    Program model =
         frontend::build_zoo_model(*flags.model, {.batch = batch,
                                                  .classes = flags.classes ? count_of("classes", *flags.classes) : 0,
                                                  .image_size = flags.image_size ? count_of("image_size", *flags.image_size) : 0});
-    frontend::freeze(graph, flags.frozen);
-    return graph;
+    frontend::freeze(model, flags.frozen);
+    return model;
   };
   const std::int64_t microbatch = examples.microbatch.value_or(examples.batch);
-  const Graph graph = model(microbatch);
-  report::PaperReport report{.model = graph.name,
-                             .parameters = frontend::parameter_count(graph),
+  const Program model = build(microbatch);
+  report::PaperReport report{.model = model.name,
+                             .parameters = frontend::parameter_count(model),
                              .batch = examples.batch,
                              .microbatch = microbatch,
                              .precision = precision,
                              .nonzero = options.nonzero,
-                             .asked = paper::account(graph, strategy, options),
+                             .asked = paper::account(model, strategy, options),
                              .strategies = {},
-                             .baseline_bytes = paper::account(model(examples.batch), {}).total()};
-  for (const paper::Strategy& one : strategies_to_compare(graph, strategy)) {
-    report.strategies.push_back(paper::account(graph, one, options));
+                             .baseline_bytes = paper::account(build(examples.batch), {}).total()};
+  for (const paper::Strategy& one : strategies_to_compare(model, strategy)) {
+    report.strategies.push_back(paper::account(model, one, options));
   }
   if (flags.json) return write_json(report::paper_json(report));
   write_out(report::paper_text(report));

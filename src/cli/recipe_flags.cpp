@@ -147,7 +147,7 @@ train::Recipe recipe_of(const Flags& flags) {
 
 FitRequest request_of(const Flags& flags, const train::Recipe& recipe, const data::Description& data, CostTable costs) {
   FitRequest request = fit_request(recipe, data, std::move(costs));
-  if (flags.precision) request.narrower.reset();
+  if (flags.precision) request.in_16_bits.reset();
   return request;
 }
 

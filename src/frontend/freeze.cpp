@@ -29,9 +29,9 @@ std::size_t distance(std::string_view prefix, std::string_view name) {
 }
 
 // Up to three names of parameters that were perhaps meant, nearest first.
-std::string nearest_names(const Graph& graph, std::string_view prefix) {
+std::string nearest_names(const Program& model, std::string_view prefix) {
   std::vector<std::pair<std::size_t, std::string_view>> names;
-  for (const State& state : graph.states) {
+  for (const State& state : model.states) {
     if (state.role == Role::parameter) names.emplace_back(distance(prefix, state.name), state.name);
   }
   std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -43,17 +43,17 @@ std::string nearest_names(const Graph& graph, std::string_view prefix) {
 
 }  // namespace
 
-void freeze(Graph& graph, const std::vector<std::string>& prefixes) {
+void freeze(Program& model, const std::vector<std::string>& prefixes) {
   for (const std::string& prefix : prefixes) {
     bool found = false;
-    for (State& state : graph.states) {
+    for (State& state : model.states) {
       if (state.role != Role::parameter || !state.name.starts_with(prefix)) continue;
       state.trainable = false;
       found = true;
     }
     if (found) continue;
-    const std::string nearest = nearest_names(graph, prefix);
-    if (nearest.empty()) throw_user_error("'{}' has no parameters, so nothing can be frozen", graph.name);
+    const std::string nearest = nearest_names(model, prefix);
+    if (nearest.empty()) throw_user_error("'{}' has no parameters, so nothing can be frozen", model.name);
     throw_user_error("no parameter's name begins with '{}', so nothing can be frozen; the nearest names are {}", prefix, nearest);
   }
 }

@@ -52,28 +52,49 @@ void require_countable(const Attributes& attributes) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(std::string name, std::int64_t batch, DType dtype, std::int64_t statistics_group)
-    : dtype_(dtype),
-      statistics_group_(statistics_group),
-      builder_(graph_.states, graph_.forward),
-      example_rows_(graph_.states, graph_.forward, batch) {
+GraphBuilder::GraphBuilder(std::string name, std::int64_t batch, std::int64_t statistics_group)
+    : statistics_group_(statistics_group),
+      init_builder_(program_.states, init_),
+      builder_(program_.states, forward_),
+      example_rows_(program_.states, forward_, batch) {
   check_name(name);
   if (batch < 1) throw_user_error("a batch of {} examples is not possible; use at least 1", batch);
-  if (dtype != DType::f32 && dtype != DType::f64 && dtype != DType::f16 && dtype != DType::bf16)
-    throw_user_error("models are built in bf16, f16, f32 or f64, not {}", name_of(dtype));
-  graph_.name = std::move(name);
-  graph_.batch = batch;
-  graph_.scalars = add_state("scalars", ops::scalars_type(), Role::scalar, false, {});
-  graph_.metrics = add_state("metrics", ops::metrics_type(), Role::scalar, false, {});
+  program_.name = std::move(name);
+  program_.batch = program_.microbatch = batch;
+  program_.scalars = add_state("scalars", ops::scalars_type(), Role::scalar, false, {});
+  program_.metrics =
+      add_state("metrics", ops::metrics_type(), Role::scalar, false, {.kind = Initializer::Kind::constant, .amount = 0});
 }
 
 StateId GraphBuilder::add_state(const std::string& name, const Type& type, Role role, bool trainable, Initializer initializer) {
   check_name(name);
   if (!state_names_.insert(name).second)
     throw_user_error("two parts of the model are called '{}'; give each layer a name of its own", name);
-  graph_.states.push_back({.name = name, .type = type, .role = role, .trainable = trainable});
-  graph_.initializers.push_back(initializer);
-  return StateId(graph_.states.size() - 1);
+  const StateId id(program_.states.size());
+  program_.states.push_back({.name = name, .type = type, .role = role, .trainable = trainable});
+  emit_initial_value(id, initializer);
+  return id;
+}
+
+void GraphBuilder::emit_initial_value(StateId id, const Initializer& initializer) {
+  const State& state = program_.states[id.index()];
+  const EmitOptions options{.layer = state.name, .role = state.role, .phase = Phase::init, .writes = {id}};
+  const auto key = static_cast<std::int64_t>(id.index());
+  switch (initializer.kind) {
+    case Initializer::Kind::none:  // it comes from outside
+      return;
+    case Initializer::Kind::constant:
+      init_builder_.emit(ops::fill, {init_builder_.read(id)}, {{"value", initializer.amount}}, options);
+      return;
+    case Initializer::Kind::normal:
+      init_builder_.emit(ops::init_normal, {init_builder_.read(id), init_builder_.read(program_.scalars)},
+                         {{"std", initializer.amount}, {"key", key}}, options);
+      return;
+    case Initializer::Kind::uniform:
+      init_builder_.emit(ops::init_uniform, {init_builder_.read(id), init_builder_.read(program_.scalars)},
+                         {{"bound", initializer.amount}, {"key", key}}, options);
+      return;
+  }
 }
 
 ValueId GraphBuilder::parameter(const std::string& name, const Type& type, Initializer initializer) {
@@ -99,29 +120,28 @@ std::vector<ValueId> GraphBuilder::emit(const std::string& name, const OpDef& op
 }
 
 ValueId GraphBuilder::images(const ImageOptions& options) {
-  const auto shape = in_layer("images", [&] { return Shape{graph_.batch, options.channels, options.height, options.width}; });
+  const auto shape = in_layer("images", [&] { return Shape{batch(), options.channels, options.height, options.width}; });
   const StateId staging =
       add_state("images", {.dtype = DType::u8, .shape = shape, .layout = Layout::channels_last()}, Role::input, false, {});
   const auto channels = static_cast<std::size_t>(options.channels);
   Attributes attributes{{"mean", options.mean.empty() ? std::vector<double>(channels, 127.5) : options.mean},
                         {"std", options.std.empty() ? std::vector<double>(channels, 64.0) : options.std},
                         {"padding", options.crop_padding},
-                        {"bits", std::int64_t{bits_per_element(dtype_)}},
+                        {"bits", std::int64_t{bits_per_element(DType::f32)}},
                         {"augment", std::int64_t{0}}};
-  if (dtype_ == DType::bf16) attributes.set("bfloat", std::int64_t{1});
-  const std::vector<ValueId> inputs{read(staging), read(graph_.scalars)};
+  const std::vector<ValueId> inputs{read(staging), read(program_.scalars)};
   const ValueId plain = emit("plain_input", ops::image_input, inputs, attributes).front();
   if (!options.augment) return plain;
   attributes.set("augment", std::int64_t{1});
   const ValueId augmented = emit("input", ops::image_input, inputs, attributes).front();
-  graph_.evaluation_substitutes.emplace_back(augmented, plain);
+  forward_.in_evaluation.push_back({.trained = augmented, .evaluated = plain});
   return augmented;
 }
 
 ValueId GraphBuilder::features(const Shape& shape_of_one_example) {
-  std::vector<std::int64_t> dims{graph_.batch};
+  std::vector<std::int64_t> dims{batch()};
   dims.insert(dims.end(), shape_of_one_example.dims().begin(), shape_of_one_example.dims().end());
-  Type type{.dtype = dtype_, .shape = Shape(dims)};
+  Type type{.dtype = DType::f32, .shape = Shape(dims)};
   if (dims.size() == 4) type.layout = Layout::channels_last();
   return read(add_state("features", type, Role::input, false, {}));
 }
@@ -132,10 +152,10 @@ ValueId GraphBuilder::input(const std::string& name, const Type& type) {
 }
 
 std::int64_t GraphBuilder::rows_of_each_example(const std::string& layer, const Type& type) const {
-  const auto rows = rows_of_examples(type, graph_.batch);
+  const auto rows = rows_of_examples(type, batch());
   if (!rows) {
     throw_user_error("layer '{}': the leading dimension of {} is not made of the {} examples of a microbatch", layer,
-                     to_string(type), graph_.batch);
+                     to_string(type), batch());
   }
   return *rows;
 }
@@ -154,12 +174,12 @@ ValueId GraphBuilder::conv2d(const std::string& name, ValueId x, const Conv2dOpt
     return Shape{options.out_channels, input[1] / options.groups, options.kernel, options.kernel};
   });
   const double fan_in = static_cast<double>(weight_shape[1] * weight_shape[2] * weight_shape[3]);
-  const Type weight_type{.dtype = dtype_, .shape = weight_shape, .layout = Layout::channels_last()};
+  const Type weight_type{.dtype = DType::f32, .shape = weight_shape, .layout = Layout::channels_last()};
   // He et al.'s initialisation for layers followed by ReLU.
   std::vector<ValueId> inputs{
       x, parameter(name + ".weight", weight_type, {.kind = Initializer::Kind::normal, .amount = std::sqrt(2.0 / fan_in)})};
   if (options.bias) {
-    inputs.push_back(parameter(name + ".bias", {.dtype = dtype_, .shape = {options.out_channels}},
+    inputs.push_back(parameter(name + ".bias", {.dtype = DType::f32, .shape = {options.out_channels}},
                                {.kind = Initializer::Kind::uniform, .amount = 1.0 / std::sqrt(fan_in)}));
   }
   return emit(name, ops::conv2d, inputs,
@@ -175,14 +195,14 @@ ValueId GraphBuilder::batch_norm(const std::string& name, ValueId x, const Batch
   if (shape.rank() != 4 && shape.rank() != 2) {
     throw_user_error("layer '{}': the input is {}; batch norm takes [N,C,H,W] or [N,C]", name, to_string(shape));
   }
-  const Type row{.dtype = ops::statistics_dtype(dtype_), .shape = {shape[1]}};
+  const Type row{.dtype = DType::f32, .shape = {shape[1]}};
   const Initializer ones{.kind = Initializer::Kind::constant, .amount = 1};
   const Initializer zeros{.kind = Initializer::Kind::constant, .amount = 0};
   const ValueId weight = parameter(name + ".weight", row, ones);
   const ValueId bias = parameter(name + ".bias", row, zeros);
   const StateId running_mean = add_state(name + ".running_mean", row, Role::statistic, false, zeros);
   const StateId running_var = add_state(name + ".running_var", row, Role::statistic, false, ones);
-  const ValueId scalars = read(graph_.scalars);
+  const ValueId scalars = read(program_.scalars);
   const std::int64_t asked = options.group_size == 0 ? statistics_group_ : options.group_size;
   const std::int64_t rows = rows_of_each_example(name, type_of(x));
   const std::int64_t group_size = asked == 0 ? shape[0] : asked * rows;
@@ -192,8 +212,8 @@ ValueId GraphBuilder::batch_norm(const std::string& name, ValueId x, const Batch
   const auto statistics = emit(name, ops::batch_norm_statistics, {x, scalars}, grouping);
   const ValueId old_mean = read(running_mean);
   const ValueId old_var = read(running_var);
-  graph_.evaluation_substitutes.emplace_back(statistics[0], old_mean);
-  graph_.evaluation_substitutes.emplace_back(statistics[1], old_var);
+  forward_.in_evaluation.push_back({.trained = statistics[0], .evaluated = old_mean});
+  forward_.in_evaluation.push_back({.trained = statistics[1], .evaluated = old_var});
   Attributes moving{{"group_size", group_size},
                     {"momentum", options.momentum},
                     {"batch", shape[0]},
@@ -211,7 +231,7 @@ ValueId GraphBuilder::batch_norm(const std::string& name, ValueId x, const Batch
 ValueId GraphBuilder::group_norm(const std::string& name, ValueId x, std::int64_t groups, double epsilon) {
   const Shape& shape = type_of(x).shape;
   if (shape.rank() != 4) throw_user_error("layer '{}': the input is {}; group norm takes [N,C,H,W]", name, to_string(shape));
-  const Type row{.dtype = ops::statistics_dtype(dtype_), .shape = {shape[1]}};
+  const Type row{.dtype = DType::f32, .shape = {shape[1]}};
   const ValueId weight = parameter(name + ".weight", row, {.kind = Initializer::Kind::constant, .amount = 1});
   const ValueId bias = parameter(name + ".bias", row, {.kind = Initializer::Kind::constant, .amount = 0});
   return emit(name, ops::group_norm, {x, weight, bias}, {{"groups", groups}, {"epsilon", epsilon}}).front();
@@ -250,8 +270,8 @@ ValueId GraphBuilder::linear(const std::string& name, ValueId x, std::int64_t ou
   const double bound = 1.0 / std::sqrt(static_cast<double>(shape[1]));
   const Initializer uniform{.kind = Initializer::Kind::uniform, .amount = bound};
   const auto weight_shape = in_layer(name, [&] { return Shape{out_features, shape[1]}; });
-  std::vector<ValueId> inputs{x, parameter(name + ".weight", {.dtype = dtype_, .shape = weight_shape}, uniform)};
-  if (bias) inputs.push_back(parameter(name + ".bias", {.dtype = dtype_, .shape = {out_features}}, uniform));
+  std::vector<ValueId> inputs{x, parameter(name + ".weight", {.dtype = DType::f32, .shape = weight_shape}, uniform)};
+  if (bias) inputs.push_back(parameter(name + ".bias", {.dtype = DType::f32, .shape = {out_features}}, uniform));
   return emit(name, ops::linear, inputs).front();
 }
 
@@ -260,8 +280,8 @@ ValueId GraphBuilder::dropout(const std::string& name, ValueId x, double probabi
   // What does not depend on the examples is dropped alike in all microbatches.
   const bool depends = example_rows_.depends_on_examples(x);
   set_rows_per_example(attributes, depends ? rows_of_each_example(name, type_of(x)) : 0);
-  const ValueId y = emit(name, ops::dropout, {x, read(graph_.scalars)}, attributes).front();
-  graph_.evaluation_substitutes.emplace_back(y, x);
+  const ValueId y = emit(name, ops::dropout, {x, read(program_.scalars)}, attributes).front();
+  forward_.in_evaluation.push_back({.trained = y, .evaluated = x});
   return y;
 }
 
@@ -282,7 +302,7 @@ ValueId GraphBuilder::reshape(const std::string& name, ValueId x, const Shape& s
 void GraphBuilder::softmax_cross_entropy(ValueId logits, ValueId labels, ValueId weights, double label_smoothing) {
   Attributes attributes{{"label_smoothing", label_smoothing}};
   set_rows_per_example(attributes, rows_of_each_example("loss", type_of(logits)));
-  std::vector<ValueId> inputs{logits, labels, read(graph_.scalars)};
+  std::vector<ValueId> inputs{logits, labels, read(program_.scalars)};
   if (weights.valid()) inputs.push_back(weights);
   loss("loss", ops::softmax_cross_entropy, std::move(inputs), std::move(attributes));
 }
@@ -293,21 +313,22 @@ void GraphBuilder::softmax_cross_entropy(ValueId logits, double label_smoothing)
 }
 
 void GraphBuilder::loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes) {
-  if (graph_.loss.valid()) throw UserError("the model already has a loss");
+  if (has_loss_) throw UserError("the model already has a loss");
   SNUG_CHECK(op.loss != nullptr, "{} is no loss", op.name);
   const ValueId value = emit(name, op, std::move(inputs), std::move(attributes)).front();
-  graph_.loss = NodeId(graph_.forward.nodes.size() - 1);
-  builder_.emit(ops::add, {read(graph_.metrics), value}, {}, {.name = "metrics", .layer = name, .writes = {graph_.metrics}});
+  has_loss_ = true;
+  builder_.emit(ops::add, {read(program_.metrics), value}, {}, {.name = "metrics", .layer = name, .writes = {program_.metrics}});
 }
 
-Graph GraphBuilder::finish() && {
-  if (!graph_.loss.valid()) throw_user_error("the model '{}' has no loss; end it with softmax_cross_entropy", graph_.name);
-  return std::move(graph_);
+Program GraphBuilder::finish() && {
+  if (!has_loss_) throw_user_error("the model '{}' has no loss; end it with softmax_cross_entropy", program_.name);
+  program_.sections = {std::move(init_), std::move(forward_)};
+  return std::move(program_);
 }
 
-std::int64_t parameter_count(const Graph& graph) {
+std::int64_t parameter_count(const Program& model) {
   std::int64_t count = 0;
-  for (const State& state : graph.states) {
+  for (const State& state : model.states) {
     if (state.role == Role::parameter) count += state.type.elements();
   }
   return count;

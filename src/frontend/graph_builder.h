@@ -1,4 +1,5 @@
-// Builds a Graph layer by layer. The model zoo, the public API and importers all go through here.
+// Builds a model layer by layer: a program with the sections `init` and `forward`, in f32. The model zoo, the public API and
+// importers all go through here.
 #pragma once
 
 #include <string>
@@ -6,21 +7,19 @@
 #include <unordered_set>
 #include <vector>
 
+#include "frontend/initializer.h"
 #include "ir/builder.h"
 #include "ir/example_rows.h"
-#include "ir/graph.h"
 #include <snug/model.h>
 
 namespace snug::frontend {
 
 class GraphBuilder {
  public:
-  // `dtype` (bf16, f16, f32 or f64) is what activations, parameters, gradients and momentum are stored in; with 16 bits the
-  // parameters and statistics of normalisation stay f32.
   // `statistics_group`: examples whose batch-norm statistics are taken together where a layer does not say so itself; 0: all of
   // the microbatch. With groups of b a microbatch does what microbatches of b would.
-  GraphBuilder(std::string name, std::int64_t batch, DType dtype = DType::f32, std::int64_t statistics_group = 0);
-  // The section builder points into the graph beside it.
+  GraphBuilder(std::string name, std::int64_t batch, std::int64_t statistics_group = 0);
+  // The section builders point into the program beside them.
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
@@ -53,7 +52,7 @@ class GraphBuilder {
   ValueId parameter(const std::string& name, const Type& type, Initializer initializer);
   // A state that training does not move by gradients.
   ValueId statistic(const std::string& name, const Type& type, Initializer initializer);
-  ValueId scalars() { return read(graph_.scalars); }
+  ValueId scalars() { return read(program_.scalars); }
 
   // Ends the model: softmax cross-entropy of logits [rows,K] with labels i32[rows], added to the metrics. An example may have
   // several rows. Each weighs the same, or by `weights`, f32[rows].
@@ -64,22 +63,28 @@ class GraphBuilder {
   void loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
 
   const Type& type_of(ValueId id) const { return builder_.value(id).type; }
-  std::size_t value_count() const { return graph_.forward.values.size(); }
+  std::size_t value_count() const { return forward_.values.size(); }
 
   // UserError when the model has no loss. The builder is spent.
-  Graph finish() &&;
+  Program finish() &&;
 
  private:
   StateId add_state(const std::string& name, const Type& type, Role role, bool trainable, Initializer initializer);
+  void emit_initial_value(StateId id, const Initializer& initializer);
   ValueId read(StateId id) { return builder_.read(id); }
   // Rows of the leading dimension that each example of the microbatch has; UserError when it is not made of these.
   std::int64_t rows_of_each_example(const std::string& layer, const Type& type) const;
 
-  Graph graph_;
-  DType dtype_;
+  std::int64_t batch() const { return program_.microbatch; }
+
+  Program program_;
+  Section init_{.kind = SectionKind::init, .values = {}, .nodes = {}};
+  Section forward_{.kind = SectionKind::forward, .values = {}, .nodes = {}};
   std::int64_t statistics_group_;
-  SectionBuilder builder_;
+  SectionBuilder init_builder_;
+  SectionBuilder builder_;  // of the section forward
   ExampleRows example_rows_;
+  bool has_loss_ = false;
   std::unordered_set<std::string> state_names_;
   std::int64_t random_keys_ = 0;  // each dropout layer draws from a stream of its own
 };
@@ -87,8 +92,8 @@ class GraphBuilder {
 // Parameters whose names begin with one of the prefixes keep their values: no gradient, no momentum. Batch norm goes on with the
 // statistics of the batch and moves its running ones, frozen or not, as PyTorch's does with requires_grad=False. UserError, with
 // the nearest names, when a prefix names none.
-void freeze(Graph& graph, const std::vector<std::string>& prefixes);
+void freeze(Program& model, const std::vector<std::string>& prefixes);
 
-std::int64_t parameter_count(const Graph& graph);
+std::int64_t parameter_count(const Program& model);
 
 }  // namespace snug::frontend

@@ -43,7 +43,7 @@ std::optional<std::vector<std::int64_t>> numbers_after(std::string_view name, st
 
 std::span<const ZooEntry> zoo_entries() { return kEntries; }
 
-Graph build_zoo_model(std::string_view name, const ZooOptions& options) {
+Program build_zoo_model(std::string_view name, const ZooOptions& options) {
   if (options.classes < 0 || options.classes == 1)
     throw_user_error("{} classes are not possible; use at least 2", options.classes);
   const auto wrn = numbers_after(name, "wrn-");

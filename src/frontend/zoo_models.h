@@ -11,11 +11,12 @@ namespace snug::frontend {
 
 enum class ResidualKind { basic, bottleneck };
 
-Graph wide_resnet(const std::string& name, std::int64_t depth, std::int64_t width, const ZooOptions& options);
-Graph preactivation_resnet(const std::string& name, std::int64_t depth, const ZooOptions& options);
-Graph torchvision_resnet(const std::string& name, const std::array<int, 4>& blocks, ResidualKind kind, const ZooOptions& options);
-Graph vgg_16(const ZooOptions& options);
-Graph small_cnn(const ZooOptions& options);
+Program wide_resnet(const std::string& name, std::int64_t depth, std::int64_t width, const ZooOptions& options);
+Program preactivation_resnet(const std::string& name, std::int64_t depth, const ZooOptions& options);
+Program torchvision_resnet(const std::string& name, const std::array<int, 4>& blocks, ResidualKind kind,
+                           const ZooOptions& options);
+Program vgg_16(const ZooOptions& options);
+Program small_cnn(const ZooOptions& options);
 
 // The staged input at the asked or the model's own image size.
 ValueId zoo_input(GraphBuilder& builder, const ZooOptions& options, std::int64_t default_image_size);

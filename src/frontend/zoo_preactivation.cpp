@@ -33,8 +33,8 @@ ValueId residual_block(GraphBuilder& b, const std::string& name, ValueId x, std:
   return b.add(name + ".add", y, b.shortcut(name + ".shortcut", x, channels, stride));
 }
 
-Graph build(const std::string& name, const std::array<Stage, 3>& stages, ResidualKind kind, const ZooOptions& options) {
-  GraphBuilder b(name, options.batch, options.dtype, options.statistics_group);
+Program build(const std::string& name, const std::array<Stage, 3>& stages, ResidualKind kind, const ZooOptions& options) {
+  GraphBuilder b(name, options.batch, options.statistics_group);
   ValueId x = zoo_input(b, options, 32);
   x = b.conv2d("stem.conv", x, {.out_channels = 16, .kernel = 3, .padding = 1});
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -50,14 +50,14 @@ Graph build(const std::string& name, const std::array<Stage, 3>& stages, Residua
 
 }  // namespace
 
-Graph wide_resnet(const std::string& name, std::int64_t depth, std::int64_t width, const ZooOptions& options) {
+Program wide_resnet(const std::string& name, std::int64_t depth, std::int64_t width, const ZooOptions& options) {
   if (depth < 10 || (depth - 4) % 6 != 0)
     throw_user_error("'{}' has depth {}; a wide residual network's is 6n+4: 10, 16, 22, 28, ...", name, depth);
   const std::int64_t n = (depth - 4) / 6;
   return build(name, {{{16 * width, n}, {32 * width, n}, {64 * width, n}}}, ResidualKind::basic, options);
 }
 
-Graph preactivation_resnet(const std::string& name, std::int64_t depth, const ZooOptions& options) {
+Program preactivation_resnet(const std::string& name, std::int64_t depth, const ZooOptions& options) {
   const bool basic_fits = depth >= 8 && (depth - 2) % 6 == 0;
   const bool bottleneck_fits = depth >= 11 && (depth - 2) % 9 == 0;
   // Many depths are both, and all but one are basic: 110, 218, 434, 866, 1730 then make one series. The name 164 stands for the

@@ -8,8 +8,8 @@ ValueId zoo_input(GraphBuilder& builder, const ZooOptions& options, std::int64_t
   return builder.images({.height = size, .width = size, .augment = options.augment, .mean = options.mean, .std = options.std});
 }
 
-Graph small_cnn(const ZooOptions& options) {
-  GraphBuilder b("small-cnn", options.batch, options.dtype, options.statistics_group);
+Program small_cnn(const ZooOptions& options) {
+  GraphBuilder b("small-cnn", options.batch, options.statistics_group);
   ValueId x = zoo_input(b, options, 32);
   std::int64_t channels = 16;
   for (int i = 1; i <= 3; ++i, channels *= 2) {

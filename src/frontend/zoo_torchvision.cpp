@@ -34,9 +34,9 @@ ValueId residual_block(GraphBuilder& b, const std::string& prefix, ValueId x, st
 
 }  // namespace
 
-Graph torchvision_resnet(const std::string& name, const std::array<int, 4>& blocks, ResidualKind kind,
-                         const ZooOptions& options) {
-  GraphBuilder b(name, options.batch, options.dtype, options.statistics_group);
+Program torchvision_resnet(const std::string& name, const std::array<int, 4>& blocks, ResidualKind kind,
+                           const ZooOptions& options) {
+  GraphBuilder b(name, options.batch, options.statistics_group);
   ValueId x = zoo_input(b, options, 224);
   x = b.relu("relu", conv_norm(b, "", "conv1", "bn1", x, {.out_channels = 64, .kernel = 7, .stride = 2, .padding = 3}));
   x = b.max_pool("maxpool", x, {.kernel = 3, .stride = 2, .padding = 1});
@@ -50,8 +50,8 @@ Graph torchvision_resnet(const std::string& name, const std::array<int, 4>& bloc
   return std::move(b).finish();
 }
 
-Graph vgg_16(const ZooOptions& options) {
-  GraphBuilder b("vgg-16", options.batch, options.dtype, options.statistics_group);
+Program vgg_16(const ZooOptions& options) {
+  GraphBuilder b("vgg-16", options.batch, options.statistics_group);
   ValueId x = zoo_input(b, options, 224);
   // torchvision numbers convolutions, ReLUs and pools alike; 0 stands for a pool.
   int number = 0;

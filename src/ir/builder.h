@@ -32,6 +32,9 @@ class SectionBuilder {
   // The same, but the node is given back instead of put at the end: the section has its outputs already.
   Node make(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, const EmitOptions& options);
 
+  // The state's next version, for a node that is put together by hand.
+  ValueId write(StateId state) { return new_version(state); }
+
   // A transient value that no node makes yet; its name is made unique, unless it is empty.
   ValueId add_value(Value value);
 

@@ -1,7 +1,5 @@
 #include "ir/loss.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "ir/example_rows.h"
 
@@ -16,19 +14,19 @@ StateId input_state(const Program& program, const Section& section, const Node& 
   return state.valid() && program.state(state).role == Role::input ? state : StateId::none();
 }
 
-}  // namespace
-
-const Node* find_loss(const Section& section) {
-  const auto found =
-      std::find_if(section.nodes.begin(), section.nodes.end(), [](const Node& node) { return node.op->loss != nullptr; });
-  return found == section.nodes.end() ? nullptr : &*found;
+// nullptr: the section has no loss.
+const Node* loss_node(const Section& section) {
+  const NodeId loss = find_loss(section);
+  return loss.valid() ? &section.nodes[loss.index()] : nullptr;
 }
+
+}  // namespace
 
 std::string Throughput::field() const { return fmt::format("{}_per_second", unit); }
 
 Throughput throughput_of(const Program& program) {
   const Section* micro = program.find_section(SectionKind::micro);
-  const Node* node = micro == nullptr ? nullptr : find_loss(*micro);
+  const Node* node = micro == nullptr ? nullptr : loss_node(*micro);
   if (node == nullptr) return {};
   return {.unit = node->op->loss->unit, .per_example = rows_per_example(node->attributes)};
 }
@@ -39,7 +37,7 @@ bool is_better(const LossFacts& facts, double metric, double best) {
 
 ProgramLoss loss_of(const Program& program) {
   const Section* micro = program.find_section(SectionKind::micro);
-  const Node* node = micro == nullptr ? nullptr : find_loss(*micro);
+  const Node* node = micro == nullptr ? nullptr : loss_node(*micro);
   if (node == nullptr) throw_user_error("the program of '{}' has no loss", program.name);
   const LossFacts& facts = *node->op->loss;
   ProgramLoss loss{.node = node, .facts = &facts, .rows_per_example = rows_per_example(node->attributes)};

@@ -9,9 +9,6 @@
 
 namespace snug {
 
-// The section's loss; nullptr: it has none.
-const Node* find_loss(const Section& section);
-
 // The loss that a step of the program begins backward with; UserError when it has none.
 struct ProgramLoss {
   const Node* node = nullptr;

@@ -113,19 +113,29 @@ struct OpDef {
   bool joins_branches = false;    // what is computed in parallel meets here, as at the end of a residual block
   bool depends_on_batch = false;  // of an example: its result depends on the others in its microbatch
   bool prepares_data = false;     // its attributes are the data's (normalization, augmentation), not the model's
-  int weight_operand = -1;        // the input that kernels may want in a layout of their own; -1: none
+  // Bit i: input i stays in 32 bits where the values around it are stored in 16: parameters and statistics of normalization.
+  std::uint32_t wide_inputs = 0;
+  // Of an op whose result's type stands in its attributes: lets it make `dtype`.
+  void (*set_result_dtype)(Attributes& attributes, DType dtype) = nullptr;
+  int weight_operand = -1;  // the input that kernels may want in a layout of their own; -1: none
   std::span<const Absorption> absorbs = {};
   SignsOnly signs_only = {};
   Packing packing = Packing::none;
   const LossFacts* loss = nullptr;      // of a loss: backward starts here, and the recipe needs no gradient of its output
   const UpdateFacts* update = nullptr;  // of an op that moves a parameter
   const OpDef* stands_for = nullptr;    // FedEarly::decay: the update op whose constants it has
-  bool is_early_step = false;           // FedEarly::step
-  bool measures_gradients = false;      // looks at all gradients before any of them counts
-  bool is_auxiliary = false;            // what methods put beside a model's own nodes: other forms of a value, guards
+  // Moves the elements of a parameter, output 0, to other places. What an update keeps beside the parameter begins again: one
+  // state of the parameter's type is cleared by the op, as one more input and output, others by nodes behind it.
+  bool moves_elements = false;
+  bool is_early_step = false;       // FedEarly::step
+  bool measures_gradients = false;  // looks at all gradients before any of them counts
+  bool is_auxiliary = false;        // what methods put beside a model's own nodes: other forms of a value, guards
 };
 
 inline constexpr std::string_view kAccumulate = "accumulate";  // attribute, 1: output 0 = last input + result
+
+// Attribute of a forward node before differentiation: which of its op's gradient recipes it takes; the first where it is absent.
+inline constexpr std::string_view kRecipe = "recipe";
 
 bool accumulates(const Attributes& attributes);
 

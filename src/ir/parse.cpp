@@ -173,13 +173,22 @@ class Parser {
     } else if (line.accept_word("state")) {
       state(line);
     } else if (line.accept_word("section")) {
-      program_.sections.push_back({.kind = parse_enum(line.name(), SectionKind::derive, "section"), .values = {}, .nodes = {}});
+      program_.sections.push_back({.kind = parse_enum(line.name(), SectionKind::forward, "section"), .values = {}, .nodes = {}});
       transients_.clear();
       versions_.clear();
+    } else if (line.accept_word("in_evaluation")) {
+      substitute(line);
     } else {
       node(line);
     }
     if (!line.at_end()) throw UserError("unexpected text at the end of the line");
+  }
+
+  void substitute(Line& line) {
+    section();
+    const ValueId evaluated = use(line);
+    line.expect_word("for");
+    section().in_evaluation.push_back({.trained = use(line), .evaluated = evaluated});
   }
 
   void header(Line& line) {

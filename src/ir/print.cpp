@@ -88,6 +88,8 @@ void put_section(Buffer& out, const Section& section) {
     put_node(out, section, node);
     put(out, "\n");
   }
+  for (const Substitute& each : section.in_evaluation)
+    put(out, "  in_evaluation {} for {}\n", reference(section.value(each.evaluated)), reference(section.value(each.trained)));
 }
 
 }  // namespace

@@ -1,5 +1,11 @@
 #include "ir/program.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "ir/op.h"
+
 namespace snug {
 
 std::string_view name_of(Role role) {
@@ -58,6 +64,8 @@ std::string_view name_of(SectionKind kind) {
       return "eval";
     case SectionKind::derive:
       return "derive";
+    case SectionKind::forward:
+      return "forward";
   }
   return "?";
 }
@@ -69,11 +77,31 @@ const Section* Program::find_section(SectionKind kind) const {
   return nullptr;
 }
 
+Section* Program::find_section(SectionKind kind) {
+  return const_cast<Section*>(std::as_const(*this).find_section(kind));  // this program is not const
+}
+
+const Section& Program::section(SectionKind kind) const {
+  const Section* found = find_section(kind);
+  SNUG_CHECK(found != nullptr, "the program of '{}' has no section {}", name, name_of(kind));
+  return *found;
+}
+
+Section& Program::section(SectionKind kind) {
+  return const_cast<Section&>(std::as_const(*this).section(kind));  // this program is not const
+}
+
 StateId Program::find_state(std::string_view state_name) const {
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (states[i].name == state_name) return StateId(i);
   }
   return StateId::none();
+}
+
+NodeId find_loss(const Section& section) {
+  const auto loss =
+      std::find_if(section.nodes.begin(), section.nodes.end(), [](const Node& node) { return node.op->loss != nullptr; });
+  return loss == section.nodes.end() ? NodeId::none() : NodeId(static_cast<std::size_t>(loss - section.nodes.begin()));
 }
 
 std::vector<ValueLife> value_lives(const Section& section) {

@@ -36,7 +36,8 @@ enum class Role : std::uint8_t {
 enum class MemorySpace : std::uint8_t { device, host };
 inline constexpr std::array kMemorySpaces{MemorySpace::device, MemorySpace::host};
 enum class Phase : std::uint8_t { init, forward, recompute, backward, update };
-enum class SectionKind : std::uint8_t { init, micro, update, rewire, eval, derive };
+// A model has `init` and `forward`; `differentiate` makes `micro` and `eval` of the latter, `add_update` adds `update`.
+enum class SectionKind : std::uint8_t { init, micro, update, rewire, eval, derive, forward };
 
 std::string_view name_of(Role role);
 std::string_view name_of(MemorySpace space);
@@ -79,10 +80,18 @@ struct Node {
   ValueId workspace = ValueId::none();  // the kernel's scratch, alive while the node runs
 };
 
+// In evaluation, `evaluated` is read where training reads `trained`: running statistics for those of the batch, a dropout's input
+// for its output, plain images for augmented ones.
+struct Substitute {
+  ValueId trained;
+  ValueId evaluated;
+};
+
 struct Section {
   SectionKind kind = SectionKind::micro;
   std::vector<Value> values;
   std::vector<Node> nodes;
+  std::vector<Substitute> in_evaluation = {};  // of `forward`
 
   const Value& value(ValueId id) const { return values[id.index()]; }
   Value& value(ValueId id) { return values[id.index()]; }
@@ -92,8 +101,8 @@ struct Section {
 
 struct Program {
   std::string name;
-  std::int64_t batch = 0;       // examples a step
-  std::int64_t microbatch = 0;  // examples a run of `micro`
+  std::int64_t batch = 0;       // examples per step
+  std::int64_t microbatch = 0;  // examples per run of `micro`
   std::vector<State> states;
   // Those that the runtime and passes know; none: the program has no such state.
   StateId scalars = StateId::none();        // what changes between steps (ir/scalars.h)
@@ -105,9 +114,16 @@ struct Program {
   const State& state(StateId id) const { return states[id.index()]; }
   // The section of that kind, or nullptr.
   const Section* find_section(SectionKind kind) const;
+  Section* find_section(SectionKind kind);
+  // The section of that kind; InternalError when there is none.
+  const Section& section(SectionKind kind) const;
+  Section& section(SectionKind kind);
   // The state of that name, or none.
   StateId find_state(std::string_view state_name) const;
 };
+
+// The node whose gradient everything else's follows from (OpDef::loss); none where the section has no loss.
+NodeId find_loss(const Section& section);
 
 // For every value of the section: the node that makes it (none for a state's first version) and the last that reads or makes it.
 struct ValueLife {

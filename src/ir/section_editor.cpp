@@ -168,6 +168,7 @@ void SectionEditor::apply() {
     if (!is_erased(i)) ordered.push_back(std::move(section_.nodes[i]));
     put(i, Beside::behind);
   }
+  put(section_.nodes.size(), Beside::before);
   SNUG_CHECK(next == order.end(), "a node was put beside one that is not there");
   section_.nodes = std::move(ordered);
   maker_.clear();

@@ -6,7 +6,7 @@
 //   editor.apply();
 //
 // Positions are those of the nodes as they were when the editor was made: they hold until apply(), which puts the nodes in their
-// new order. What is emitted at one position stands in the order in which it was emitted.
+// new order. What is emitted at one position stands in the order in which it was emitted. Before position nodes() is the end.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,9 @@
 //     %relu1 = relu(%conv1) : f32[50x16x32x32]/channels_last activation in %conv1 using reference_relu ; forward relu1
 //
 // `%name` is a transient value, `name@2` the third version of a state. `in %x` says whose bytes an output takes, `using` the
-// kernel, `workspace` its scratch; behind the semicolon stand the phase and the layer. States called `scalars`, `metrics`,
-// `gradient_norm` and `updates` are those of the program's fields. `optimizer momentum of w` says what a state is for, and whose.
+// kernel, `workspace` its scratch; `in_evaluation %x for %y` at the end of a section `forward` is one of its substitutes. Behind
+// the semicolon stand the phase and the layer. States called `scalars`, `metrics`, `gradient_norm` and `updates` are those of the
+// program's fields. `optimizer momentum of w` says what a state is for, and whose.
 #pragma once
 
 #include <string>

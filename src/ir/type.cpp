@@ -29,6 +29,10 @@ const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<std::size_t>(dty
 
 int bits_per_element(DType dtype) { return info(dtype).bits; }
 
+bool is_floating(DType dtype) {
+  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
 std::string_view name_of(DType dtype) { return info(dtype).name; }
 
 std::optional<DType> parse_dtype(std::string_view name) {

@@ -16,6 +16,7 @@ namespace snug {
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i32, u8, u4, bit };
 
 int bits_per_element(DType dtype);
+bool is_floating(DType dtype);
 std::string_view name_of(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 

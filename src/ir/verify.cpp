@@ -26,6 +26,7 @@ class SectionVerifier {
         return fmt::format("section {}: {}\n  in: {}", name_of(section_.kind), *defect, print_safely(node));
       }
     }
+    if (auto defect = check_substitutes()) return fmt::format("section {}: {}", name_of(section_.kind), *defect);
     return std::nullopt;
   }
 
@@ -101,6 +102,18 @@ class SectionVerifier {
       return check_version(value);
     }
     if (!made_[input.index()]) return fmt::format("%{} is read before it is made", value.name);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> check_substitutes() const {
+    for (const auto& [trained, evaluated] : section_.in_evaluation) {
+      if (section_.kind != SectionKind::forward) return "only a section forward has substitutes for evaluation";
+      if (!known(trained) || !known(evaluated)) return "a substitute for evaluation does not exist";
+      for (const ValueId id : {trained, evaluated}) {
+        const Value& value = section_.value(id);
+        if (!value.is_state() && !made_[id.index()]) return fmt::format("%{} is made nowhere", value.name);
+      }
+    }
     return std::nullopt;
   }
 

@@ -189,10 +189,14 @@ constinit const OpDef batch_norm_apply{.name = "batch_norm_apply",
                                        .in_place = kFirstInPlace,
                                        .cheap_to_recompute = true,
                                        .normalizes = true,
+                                       .wide_inputs = 0b11110,
                                        .absorbs = kAbsorbs};
 
-constinit const OpDef batch_norm_running{
-    .name = "batch_norm_running", .infer = infer_running, .in_place = kRunningInPlace, .may_recompute = false};
+constinit const OpDef batch_norm_running{.name = "batch_norm_running",
+                                         .infer = infer_running,
+                                         .in_place = kRunningInPlace,
+                                         .may_recompute = false,
+                                         .wide_inputs = 0b1111};
 
 constinit const OpDef batch_norm_grad_reduce{
     .name = "batch_norm_grad_reduce", .infer = infer_grad_reduce, .flops = flops_per_input_element<5>, .outputs = kReduceOutputs};

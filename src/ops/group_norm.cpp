@@ -79,7 +79,8 @@ constinit const OpDef group_norm{.name = "group_norm",
                                  .in_place = kFirstInPlace,
                                  .outputs = kOutputs,
                                  .cheap_to_recompute = true,
-                                 .normalizes = true};
+                                 .normalizes = true,
+                                 .wide_inputs = 0b110};
 
 constinit const OpDef group_norm_grad_input{.name = "group_norm_grad_input",
                                             .infer = infer_grad_input,

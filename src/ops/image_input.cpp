@@ -38,12 +38,19 @@ std::vector<Type> infer(const OpCall& call) {
   return {{.dtype = dtype, .shape = images.shape, .layout = images.layout}};
 }
 
+void set_result_dtype(Attributes& attributes, DType dtype) {
+  attributes.set("bits", std::int64_t{bits_per_element(dtype)});
+  attributes.erase("bfloat");
+  if (dtype == DType::bf16) attributes.set("bfloat", std::int64_t{1});
+}
+
 }  // namespace
 
 constinit const OpDef image_input{.name = "image_input",
                                   .infer = infer,
                                   .flops = flops_per_output_element<2>,
                                   .cheap_to_recompute = true,
-                                  .prepares_data = true};
+                                  .prepares_data = true,
+                                  .set_result_dtype = set_result_dtype};
 
 }  // namespace snug::ops

@@ -22,8 +22,9 @@ void require_operands(const OpCall& call) {
   require_example_rows(call.inputs[0], call.attributes);
   if (call.inputs.size() == 4) {
     require_shape(call.inputs[3], labels.shape, "the weights of the rows");
-    if (call.inputs[3].dtype != DType::f32)
-      throw_user_error("the weights of the rows are {}; they must be f32", name_of(call.inputs[3].dtype));
+    const DType dtype = statistics_dtype(call.inputs[0].dtype);
+    if (call.inputs[3].dtype != dtype)
+      throw_user_error("the weights of the rows are {}; they must be {}", name_of(call.inputs[3].dtype), name_of(dtype));
   }
   const double smoothing = call.attributes.real("label_smoothing");
   if (!(smoothing >= 0 && smoothing < 1)) throw_user_error("label smoothing {} is not in [0, 1)", smoothing);
@@ -58,12 +59,14 @@ constinit const OpDef softmax_cross_entropy{.name = "softmax_cross_entropy",
                                             .flops = flops_per_input_element<5>,
                                             .gradients = kRecipes,
                                             .cheap_to_recompute = true,
+                                            .wide_inputs = 0b1000,
                                             .loss = &kFacts};
 
 constinit const OpDef softmax_cross_entropy_grad{.name = "softmax_cross_entropy_grad",
                                                  .infer = infer_grad,
                                                  .flops = flops_per_input_element<5>,
                                                  .in_place = kFirstInPlace,
-                                                 .exact_inputs = 0b1};
+                                                 .exact_inputs = 0b1,
+                                                 .wide_inputs = 0b1000};
 
 }  // namespace snug::ops

@@ -70,6 +70,13 @@ SparseGrid SparseGrid::from(const Attributes& attributes) {
 
 std::int64_t SparseGrid::all_rows() const { return std::accumulate(rows.begin(), rows.end(), std::int64_t{0}); }
 
+std::optional<RandomValues> random_values_of(const Node& node) {
+  const bool uniform = node.op == &init_uniform;
+  if (!uniform && node.op != &init_normal) return std::nullopt;
+  return RandomValues{
+      .spread = node.attributes.real(uniform ? "bound" : "std"), .uniform = uniform, .key = node.attributes.integer("key")};
+}
+
 const OpDef* sparse_form(const OpDef& op) { return &op == &conv2d ? &sparse_conv2d : nullptr; }
 
 std::vector<NamedSlot> sparse_tensors(const Program& program) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +59,14 @@ struct SparseGrid {
   std::int64_t all_rows() const;
   std::int64_t elements(std::size_t tensor) const { return rows[tensor] * columns[tensor]; }
 };
+
+// What a node that draws a state's initial values draws: init_sparse draws the same.
+struct RandomValues {
+  double spread = 0;  // the standard deviation or the bound
+  bool uniform = false;
+  std::int64_t key = 0;
+};
+std::optional<RandomValues> random_values_of(const Node& node);
 
 // The op that does the same with a weight that is stored so: op(x, values, columns, rows, bias?). nullptr: there is none.
 const OpDef* sparse_form(const OpDef& op);

@@ -103,7 +103,11 @@ constexpr std::array<std::string_view, 6> kRewireOutputs{"weight", "columns", "r
 constinit const OpDef init_sparse_pattern{
     .name = "init_sparse_pattern", .infer = infer_pattern, .in_place = kPatternInPlace, .outputs = kPatternOutputs};
 constinit const OpDef init_sparse{.name = "init_sparse", .infer = infer_values, .in_place = kFirstInPlace};
-constinit const OpDef rewire{
-    .name = "rewire", .infer = infer_rewire, .in_place = kRewireInPlace, .outputs = kRewireOutputs, .may_recompute = false};
+constinit const OpDef rewire{.name = "rewire",
+                             .infer = infer_rewire,
+                             .in_place = kRewireInPlace,
+                             .outputs = kRewireOutputs,
+                             .may_recompute = false,
+                             .moves_elements = true};
 
 }  // namespace snug::ops

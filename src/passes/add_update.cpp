@@ -1,6 +1,7 @@
 #include "passes/add_update.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "ir/builder.h"
@@ -38,6 +39,7 @@ class UpdateAdder {
     if (options_.looks_at_all_gradients() && !trained_.empty()) measure_gradients();
     for (const Trained& trained : trained_) add_update_of(trained, settings);
     clear_new_states();
+    for (Section& section : program_.sections) clear_beside_moved(section);
     const auto micro = std::find_if(program_.sections.begin(), program_.sections.end(),
                                     [](const Section& section) { return section.kind == SectionKind::micro; });
     SNUG_CHECK(micro != program_.sections.end(), "'{}' has nothing that makes gradients", program_.name);
@@ -131,13 +133,38 @@ class UpdateAdder {
   }
 
   void clear_new_states() {
-    Section* init = find_section(program_, SectionKind::init);
+    Section* init = program_.find_section(SectionKind::init);
     if (init == nullptr) return;
     SectionBuilder builder(program_.states, *init);
     for (std::size_t i = first_new_; i < program_.states.size(); ++i) {
       const State& state = program_.states[i];
       builder.emit(ops::fill, {builder.read(StateId(i))}, {{"value", 0.0}},
                    {.layer = state.name, .role = state.role, .phase = Phase::init, .writes = {StateId(i)}});
+    }
+  }
+
+  // What was kept of values that have moved elsewhere says nothing of those that are there now.
+  void clear_beside_moved(Section& section) {
+    for (std::size_t at = 0; at < section.nodes.size(); ++at) {
+      if (section.nodes[at].op->moves_elements) clear_beside_moved(section, at);
+    }
+  }
+
+  void clear_beside_moved(Section& section, std::size_t at) {
+    const StateId moved = section.state_of(section.nodes[at].outputs.front());
+    const Type& type = program_.state(moved).type;
+    SectionBuilder builder(program_.states, section);
+    bool takes_one = false;
+    for (std::size_t i = first_new_; i < program_.states.size(); ++i) {
+      const State& state = program_.states[i];
+      if (state.owner != moved) continue;
+      if (state.type == type && !std::exchange(takes_one, true)) {
+        section.nodes[at].inputs.push_back(builder.read(StateId(i)));
+        section.nodes[at].outputs.push_back(builder.write(StateId(i)));
+      } else if (state.purpose != "codes") {  // of codes it is enough to clear their scales
+        builder.emit(ops::fill, {builder.read(StateId(i))}, {{"value", 0.0}},
+                     {.layer = section.nodes[at].layer, .role = state.role, .phase = Phase::update, .writes = {StateId(i)}});
+      }
     }
   }
 

@@ -6,7 +6,8 @@
 //
 // With clipping, or when overflows are to be found, the sums of the gradients' squares come first, one node per gradient, and the
 // factor that every update then reads; both stay in the state gradient_norm. A rule that counts its updates has the count before
-// the first. States begin at zero, in the section `init`.
+// the first. States begin at zero, in the section `init`, and begin again where something else moves a parameter's elements
+// (OpDef::moves_elements).
 #pragma once
 
 #include "ir/program.h"

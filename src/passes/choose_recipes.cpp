@@ -15,16 +15,17 @@ namespace {
 
 class RecipeChooser {
  public:
-  explicit RecipeChooser(const Graph& graph)
-      : graph_(graph),
-        flow_(gradient_flow(graph)),
-        choice_(graph.forward.nodes.size(), 0),
-        kept_(graph.forward.nodes.size()),
-        keepers_(graph.forward.values.size()),
-        root_(graph.forward.values.size()) {
+  explicit RecipeChooser(const Program& model)
+      : states_(model.states),
+        forward_(model.section(SectionKind::forward)),
+        flow_(gradient_flow(model)),
+        choice_(forward_.nodes.size(), 0),
+        kept_(forward_.nodes.size()),
+        keepers_(forward_.values.size()),
+        root_(forward_.values.size()) {
     std::iota(root_.begin(), root_.end(), 0);
-    for (const Node& node : graph.forward.nodes) {
-      if (node.op->is_view && !graph.forward.value(node.inputs[0]).is_state()) {
+    for (const Node& node : forward_.nodes) {
+      if (node.op->is_view && !forward_.value(node.inputs[0]).is_state()) {
         root_[node.outputs[0].index()] = root_[node.inputs[0].index()];
       }
     }
@@ -44,22 +45,22 @@ class RecipeChooser {
   }
 
  private:
-  Bytes bytes(std::size_t value) const { return graph_.forward.values[value].type.bytes(); }
+  Bytes bytes(std::size_t value) const { return forward_.values[value].type.bytes(); }
 
   // Transient values that recipe `r` of node `n` keeps, a view as the value whose bytes it lies in; states are there anyway.
   const std::vector<std::size_t>& kept_by(std::size_t n, std::size_t r) {
     auto& of_node = kept_[n];
-    if (of_node.empty()) of_node.resize(graph_.forward.nodes[n].op->gradients.size());
+    if (of_node.empty()) of_node.resize(forward_.nodes[n].op->gradients.size());
     if (!of_node[r]) of_node[r] = find_kept(n, r);
     return *of_node[r];
   }
 
   std::vector<std::size_t> find_kept(std::size_t n, std::size_t r) const {
-    const Node& node = graph_.forward.nodes[n];
+    const Node& node = forward_.nodes[n];
     std::vector<std::size_t> kept;
     const auto gather = [&](const std::vector<ValueId>& ids, const std::vector<bool>& wanted) {
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (!wanted[i] || graph_.forward.value(ids[i]).is_state()) continue;
+        if (!wanted[i] || forward_.value(ids[i]).is_state()) continue;
         const std::size_t root = root_[ids[i].index()];
         if (std::find(kept.begin(), kept.end(), root) == kept.end()) kept.push_back(root);
       }
@@ -83,7 +84,7 @@ class RecipeChooser {
     Scratch scratch{.node = node};
     for (auto* ids : {&scratch.node.inputs, &scratch.node.outputs}) {
       for (ValueId& id : *ids) {
-        scratch.section.values.push_back(graph_.forward.value(id));
+        scratch.section.values.push_back(forward_.value(id));
         id = ValueId(scratch.section.values.size() - 1);
       }
     }
@@ -99,7 +100,7 @@ class RecipeChooser {
     if (recipe.build == nullptr) return read;
 
     Scratch scratch = alone(node);
-    SectionBuilder builder(graph_.states, scratch.section);
+    SectionBuilder builder(states_, scratch.section);
     ValueId extra = ValueId::none();
     if (recipe.make_extra != nullptr) {
       try {
@@ -112,7 +113,7 @@ class RecipeChooser {
     for (const ValueId output : node.outputs) {
       output_gradients.push_back(ValueId::none());
       if (!flow_.reached[output.index()]) continue;
-      scratch.section.values.push_back({.name = "gradient", .type = graph_.forward.value(output).type});
+      scratch.section.values.push_back({.name = "gradient", .type = forward_.value(output).type});
       output_gradients.back() = ValueId(scratch.section.values.size() - 1);
     }
     std::vector<bool> wanted;
@@ -139,11 +140,11 @@ class RecipeChooser {
     for (const std::size_t value : kept_by(n, r)) {
       if (keepers_[value].empty()) total += bytes(value);
     }
-    const GradientRecipe& recipe = graph_.forward.nodes[n].op->gradients[r];
+    const GradientRecipe& recipe = forward_.nodes[n].op->gradients[r];
     if (recipe.make_extra == nullptr) return total;
     // Only the extra's type is wanted.
-    Scratch scratch = alone(graph_.forward.nodes[n]);
-    SectionBuilder builder(graph_.states, scratch.section);
+    Scratch scratch = alone(forward_.nodes[n]);
+    SectionBuilder builder(states_, scratch.section);
     try {
       const ValueId extra = recipe.make_extra(builder, scratch.node);
       return total + scratch.section.value(extra).type.bytes();
@@ -159,7 +160,7 @@ class RecipeChooser {
     for (const std::size_t n : keepers_[value]) {
       std::size_t best = 0;
       std::optional<Bytes> best_cost;
-      for (std::size_t r = 0; r < graph_.forward.nodes[n].op->gradients.size(); ++r) {
+      for (std::size_t r = 0; r < forward_.nodes[n].op->gradients.size(); ++r) {
         const std::vector<std::size_t>& kept = kept_by(n, r);
         if (std::find(kept.begin(), kept.end(), value) != kept.end()) continue;
         const std::optional<Bytes> added = added_bytes(n, r);
@@ -180,7 +181,8 @@ class RecipeChooser {
     }
   }
 
-  const Graph& graph_;
+  const std::vector<State>& states_;
+  const Section& forward_;
   GradientFlow flow_;
   std::vector<int> choice_;
   std::vector<std::vector<std::optional<std::vector<std::size_t>>>> kept_;  // by node and recipe, once it was asked for
@@ -190,6 +192,13 @@ class RecipeChooser {
 
 }  // namespace
 
-std::vector<int> choose_recipes(const Graph& graph) { return RecipeChooser(graph).run(); }
+Program choose_recipes(Program model) {
+  const std::vector<int> recipes = RecipeChooser(model).run();
+  std::vector<Node>& nodes = model.section(SectionKind::forward).nodes;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (recipes[i] != 0) nodes[i].attributes.set(kRecipe, std::int64_t{recipes[i]});
+  }
+  return model;
+}
 
 }  // namespace snug

@@ -5,13 +5,11 @@
 // itself goes. What counts as kept is what backward really reads: a frozen convolution does not keep its input.
 #pragma once
 
-#include <vector>
-
-#include "ir/graph.h"
+#include "ir/program.h"
 
 namespace snug {
 
-// By forward node, for LowerOptions::recipes.
-std::vector<int> choose_recipes(const Graph& graph);
+// Says so in the nodes' attribute `recipe`.
+Program choose_recipes(Program model);
 
 }  // namespace snug

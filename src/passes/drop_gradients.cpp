@@ -108,8 +108,8 @@ void only_step(const Program& program, Section& update) {
 }  // namespace
 
 Program drop_gradients(Program program, const PassContext& /*context*/) {
-  Section* micro = find_section(program, SectionKind::micro);
-  Section* update = find_section(program, SectionKind::update);
+  Section* micro = program.find_section(SectionKind::micro);
+  Section* update = program.find_section(SectionKind::update);
   if (micro == nullptr || update == nullptr || update->nodes.empty()) return program;
   if (const std::string_view objection = objection_to(*update); !objection.empty())
     throw_user_error("pass 'drop_gradients' adds gradients to the momentum, but {}", objection);

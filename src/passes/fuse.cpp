@@ -18,8 +18,8 @@ const Absorption* find_absorption(const Section& forward, const Node& by, const 
 
 }  // namespace
 
-Graph fuse(Graph graph) {
-  Section& forward = graph.forward;
+Program fuse(Program model) {
+  Section& forward = model.section(SectionKind::forward);
   std::vector<int> readers(forward.values.size(), 0);
   std::vector<std::size_t> producer(forward.values.size(), forward.nodes.size());
   for (std::size_t i = 0; i < forward.nodes.size(); ++i) {
@@ -27,7 +27,7 @@ Graph fuse(Graph graph) {
     for (const ValueId output : forward.nodes[i].outputs) producer[output.index()] = i;
   }
   // A value that evaluation reads or replaces keeps its own node.
-  for (const auto& [trained, evaluated] : graph.evaluation_substitutes) {
+  for (const auto& [trained, evaluated] : forward.in_evaluation) {
     ++readers[trained.index()];
     ++readers[evaluated.index()];
   }
@@ -49,11 +49,10 @@ Graph fuse(Graph graph) {
   std::vector<Node> kept;
   for (std::size_t i = 0; i < forward.nodes.size(); ++i) {
     if (fused[i]) continue;
-    if (graph.loss == NodeId(i)) graph.loss = NodeId(kept.size());
     kept.push_back(std::move(forward.nodes[i]));
   }
   forward.nodes = std::move(kept);
-  return graph;
+  return model;
 }
 
 }  // namespace snug

@@ -149,8 +149,8 @@ std::string objection_to(const Program& program) {
 Program fuse_update(Program program, const PassContext& /*context*/) {
   if (const std::string objection = objection_to(program); !objection.empty())
     throw_user_error("pass 'fuse_update' makes each update during backward, but {}", objection);
-  Section* micro = find_section(program, SectionKind::micro);
-  Section* update = find_section(program, SectionKind::update);
+  Section* micro = program.find_section(SectionKind::micro);
+  Section* update = program.find_section(SectionKind::update);
   if (micro != nullptr && update != nullptr && !update->nodes.empty()) UpdateFuser(program, *micro, *update).run();
   return program;
 }

@@ -1,4 +1,4 @@
-// What a pass is, and the runner that times, verifies, dumps and can turn one off.
+// What a pass is, the list of all, and the runner that times, verifies, dumps and can turn one off.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,9 @@
 #include "analysis/cost.h"
 #include "ir/kernel.h"
 #include "ir/program.h"
+#include "ops/update_rule.h"
 #include "passes/checkpoint_strategy.h"
+#include "passes/sparsify.h"
 
 namespace snug {
 
@@ -25,19 +27,26 @@ enum class Exactness : std::uint8_t {
 
 class OptimalAnswers;
 
+// What passes are told.
 struct PassContext {
   const Backend& backend;
+  // How the model is made into a program.
+  DType precision = DType::f32;
+  SparseOptions sparse = {};
+  std::int64_t batch = 0;  // examples per step; 0: as many as the model's microbatch
+  ops::UpdateOptions update = {};
+  // How the program is rewritten.
   CheckpointStrategy checkpoint = {};
   const CostTable& costs = kFixedCosts;
-  int compress_bits = 4;                      // an element, for compress_activations
+  int compress_bits = 4;                      // per element, for compress_activations
   OptimalAnswers* optimal_answers = nullptr;  // of a search, which runs the passes many times
 };
 
 struct Pass {
   std::string_view name;
   Exactness exactness = Exactness::exact;
-  bool required = false;    // nothing can run without it
-  bool on_request = false;  // runs only when it is asked for
+  std::string_view always_because = {};  // why it cannot be turned off, as the end of a sentence; empty: it can
+  bool on_request = false;               // runs only when it is asked for
   Program (*run)(Program, const PassContext&) = nullptr;
 };
 
@@ -54,11 +63,16 @@ struct PassOptions {
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
 };
 
-// The passes in the order they run; see pipeline.cpp.
-std::vector<Pass> pipeline();
+// The stages of compilation in the order they run; see pipeline.cpp. The first half makes a model into a program, and depends on
+// neither the strategy nor the limits that a search tries; the second rewrites it.
+std::vector<Pass> model_passes();
+std::vector<Pass> memory_passes();
+std::vector<Pass> pipeline();  // both
 
-// Runs the passes, verifying the program after each. UserError when the options name a pass that does not exist, turn off one
-// that is required, or ask for one that runs anyway.
+// UserError when the options name a pass that is none of these, turn off one that must run, or ask for one that runs anyway.
+void check_pass_names(const std::vector<Pass>& passes, const PassOptions& options);
+
+// Runs the passes, verifying the program after each.
 Program run_passes(Program program, const std::vector<Pass>& passes, const PassContext& context, const PassOptions& options,
                    std::vector<PassTiming>& timings);
 

@@ -1,24 +1,71 @@
 #include <algorithm>
 #include <chrono>
 
+#include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/accumulate_in_place.h"
+#include "passes/add_update.h"
 #include "passes/checkpoint.h"
+#include "passes/choose_layouts.h"
+#include "passes/choose_recipes.h"
 #include "passes/compress_activations.h"
 #include "passes/drop_gradients.h"
 #include "passes/eliminate_dead_nodes.h"
+#include "passes/fuse.h"
 #include "passes/fuse_update.h"
+#include "passes/narrow.h"
 #include "passes/offload_activations.h"
 #include "passes/pass.h"
 #include "passes/prepack_weights.h"
 #include "passes/select_kernels.h"
 #include "passes/share_bytes.h"
+#include "passes/sparsify.h"
 
 namespace snug {
 
-std::vector<Pass> pipeline() {
+namespace {
+
+constexpr std::string_view kNothingRunsWithout = "nothing runs without it";
+
+}  // namespace
+
+std::vector<Pass> model_passes() {
+  return {
+      // The model comes in f32; parameters, activations and what follows from them are stored as asked.
+      {.name = "narrow",
+       .exactness = Exactness::precision,
+       .always_because = "it does what the precision says; ask for fp32",
+       .run =
+           [](Program model, const PassContext& context) {
+             return context.precision == DType::f32 ? model : narrow(std::move(model), context.precision);
+           }},
+      // One node where two would read and write the same bytes.
+      {.name = "fuse", .run = [](Program model, const PassContext& /*context*/) { return fuse(std::move(model)); }},
+      // Weights by their nonzeros, if asked for.
+      {.name = "sparsify",
+       .exactness = Exactness::sparse,
+       .always_because = "it does what the share of nonzero weights says; ask for all of them",
+       .run = [](Program model, const PassContext& context) { return sparsify(std::move(model), context.sparse); }},
+      // The other weights in the layout that the backend's kernels want.
+      {.name = "choose_layouts",
+       .run = [](Program model, const PassContext& context) { return choose_layouts(std::move(model), context.backend); }},
+      // Which values backward keeps: bits, argmax or the values themselves.
+      {.name = "choose_recipes",
+       .run = [](Program model, const PassContext& /*context*/) { return choose_recipes(std::move(model)); }},
+      // Forward becomes forward and explicit backward, and forward as evaluation has it.
+      {.name = "differentiate",
+       .always_because = kNothingRunsWithout,
+       .run = [](Program model, const PassContext& context) { return differentiate(std::move(model), context.batch); }},
+      // What moves the parameters, and what it keeps beside them.
+      {.name = "add_update",
+       .always_because = kNothingRunsWithout,
+       .run = [](Program program, const PassContext& context) { return add_update(std::move(program), context.update); }},
+  };
+}
+
+std::vector<Pass> memory_passes() {
   return {
       // What evaluation's substitutes and frozen parameters left without a reader.
       {.name = "eliminate_dead_nodes", .run = eliminate_dead_nodes},
@@ -38,13 +85,17 @@ std::vector<Pass> pipeline() {
       // Copies of weights that kernels would make at every run become states, made once an update.
       {.name = "prepack_weights", .on_request = true, .run = prepack_weights},
       // From here on every node has its kernel and its workspace: numerics are frozen.
-      {.name = "select_kernels", .required = true, .run = select_kernels},
+      {.name = "select_kernels", .always_because = kNothingRunsWithout, .run = select_kernels},
       // Last, because it relies on every lifetime being final.
       {.name = "share_bytes", .run = share_bytes},
   };
 }
 
-namespace {
+std::vector<Pass> pipeline() {
+  std::vector<Pass> passes = model_passes();
+  for (const Pass& pass : memory_passes()) passes.push_back(pass);
+  return passes;
+}
 
 void check_pass_names(const std::vector<Pass>& passes, const PassOptions& options) {
   const auto find = [&](const std::string& name) {
@@ -55,7 +106,8 @@ void check_pass_names(const std::vector<Pass>& passes, const PassOptions& option
     throw_user_error("there is no pass '{}'; the passes are {}", name, known);
   };
   for (const std::string& name : options.disabled) {
-    if (find(name)->required) throw_user_error("pass '{}' cannot be turned off: nothing runs without it", name);
+    const auto pass = find(name);
+    if (!pass->always_because.empty()) throw_user_error("pass '{}' cannot be turned off: {}", name, pass->always_because);
   }
   for (const std::string& name : options.enabled) {
     if (!find(name)->on_request) throw_user_error("pass '{}' runs anyway; only those that cost something are asked for", name);
@@ -63,11 +115,8 @@ void check_pass_names(const std::vector<Pass>& passes, const PassOptions& option
   if (!options.dump_after.empty()) find(options.dump_after);
 }
 
-}  // namespace
-
 Program run_passes(Program program, const std::vector<Pass>& passes, const PassContext& context, const PassOptions& options,
                    std::vector<PassTiming>& timings) {
-  check_pass_names(passes, options);
   for (const Pass& pass : passes) {
     const auto named_in = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), pass.name) != names.end();

@@ -21,11 +21,14 @@ void remove_values(Section& section, const std::unordered_set<StateId>& removed,
     for (ValueId& id : node.inputs) id = moved[id.index()];
     for (ValueId& id : node.outputs) id = moved[id.index()];
   }
+  for (Substitute& each : section.in_evaluation) {
+    each = {.trained = moved[each.trained.index()], .evaluated = moved[each.evaluated.index()]};
+  }
 }
 
 }  // namespace
 
-void remove_states(Program& program, const std::unordered_set<StateId>& removed) {
+std::vector<StateId> remove_states(Program& program, const std::unordered_set<StateId>& removed) {
   std::vector<StateId> renumbered;
   std::vector<State> kept;
   for (std::size_t i = 0; i < program.states.size(); ++i) {
@@ -44,12 +47,7 @@ void remove_states(Program& program, const std::unordered_set<StateId>& removed)
   for (StateId* id : {&program.scalars, &program.metrics, &program.gradient_norm, &program.updates}) {
     if (id->valid()) *id = renumbered[id->index()];
   }
-}
-
-Section* find_section(Program& program, SectionKind kind) {
-  const auto found = std::find_if(program.sections.begin(), program.sections.end(),
-                                  [&](const Section& section) { return section.kind == kind; });
-  return found == program.sections.end() ? nullptr : &*found;
+  return renumbered;
 }
 
 }  // namespace snug

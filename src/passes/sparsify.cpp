@@ -4,11 +4,17 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "ir/section_editor.h"
+#include "ops/ops.h"
 #include "ops/sparse.h"
+#include "passes/remove_states.h"
 
 namespace snug {
 
@@ -16,28 +22,51 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kMethods{"fixed", "set", "dsr"};
 
-// The convolutions whose weights become sparse, in order.
-std::vector<std::size_t> eligible_nodes(const Graph& graph) {
-  const Section& forward = graph.forward;
-  std::vector<int> readers(graph.states.size(), 0);
+// A weight that becomes sparse.
+struct SparseTensor {
+  StateId state;
+  std::string name;
+  Shape shape;             // O, I, kh, kw
+  std::size_t node = 0;    // of the section forward, its one reader
+  ops::RandomValues init;  // what the dense weight would begin with
+  std::int64_t first_row = 0;
+  std::int64_t nonzeros = 0;  // initially
+};
+
+// By state: the random values that `init` gives it.
+std::unordered_map<StateId, ops::RandomValues> random_values(const Program& model) {
+  std::unordered_map<StateId, ops::RandomValues> values;
+  const Section& init = model.section(SectionKind::init);
+  for (const Node& node : init.nodes) {
+    if (const auto drawn = ops::random_values_of(node)) values.emplace(init.state_of(node.outputs.front()), *drawn);
+  }
+  return values;
+}
+
+// The weights that become sparse, in the order of their convolutions.
+std::vector<SparseTensor> eligible_tensors(const Program& model) {
+  const Section& forward = model.section(SectionKind::forward);
+  std::vector<int> readers(model.states.size(), 0);
   for (const Node& node : forward.nodes) {
     for (const ValueId id : node.inputs) {
       if (forward.value(id).is_state()) ++readers[forward.value(id).state.index()];
     }
   }
-  std::vector<std::size_t> nodes;
+  const auto drawn = random_values(model);
+  std::vector<SparseTensor> tensors;
   bool first = true;
   for (std::size_t i = 0; i < forward.nodes.size(); ++i) {
     const Node& node = forward.nodes[i];
     if (ops::sparse_form(*node.op) == nullptr) continue;
     if (std::exchange(first, false)) continue;
-    const Value& weight = forward.value(node.inputs[1]);
-    if (!weight.is_state() || readers[weight.state.index()] != 1 || node.attributes.integer("groups") != 1) continue;
-    const Initializer::Kind begins = graph.initializers[weight.state.index()].kind;
-    if (begins != Initializer::Kind::normal && begins != Initializer::Kind::uniform) continue;
-    if (graph.states[weight.state.index()].trainable) nodes.push_back(i);
+    const StateId weight = forward.state_of(node.inputs[1]);
+    if (!weight.valid() || readers[weight.index()] != 1 || node.attributes.integer("groups") != 1) continue;
+    const State& state = model.state(weight);
+    const auto begins = drawn.find(weight);
+    if (begins == drawn.end() || !state.trainable) continue;
+    tensors.push_back({.state = weight, .name = state.name, .shape = state.type.shape, .node = i, .init = begins->second});
   }
-  return nodes;
+  return tensors;
 }
 
 // Nonzeros of each tensor: the same share of all, round(share * all) together, by largest remainders.
@@ -65,138 +94,159 @@ void share_nonzeros(std::vector<SparseTensor>& tensors, double share) {
 
 class Sparsifier {
  public:
-  Sparsifier(Graph& graph, const SparseOptions& options)
-      : graph_(graph), options_(options), store_(graph.sparse), nodes_(eligible_nodes(graph)) {}
+  Sparsifier(Program& model, const SparseOptions& options)
+      : model_(model), options_(options), tensors_(eligible_tensors(model)) {}
 
   void run() {
-    if (nodes_.empty()) {
+    if (tensors_.empty()) {
       throw_user_error("'{}' has no convolution that could be sparse: all but the first, with trained weights of its own",
-                       graph_.name);
+                       model_.name);
     }
-    describe_tensors();
-    const std::vector<StateId> moved = replace_states();
-    for (Value& value : graph_.forward.values) {
-      if (value.is_state()) value.state = moved[value.state.index()];
-    }
-    graph_.scalars = moved[graph_.scalars.index()];
-    graph_.metrics = moved[graph_.metrics.index()];
+    dtype_ = model_.state(tensors_.front().state).type.dtype;
+    divide_store();
     add_store();
-    for (std::size_t t = 0; t < nodes_.size(); ++t) rewrite(graph_.forward.nodes[nodes_[t]], store_.tensors[t]);
+    Section& forward = model_.section(SectionKind::forward);
+    SectionBuilder reader(model_.states, forward);
+    for (const SparseTensor& tensor : tensors_) rewrite(forward.nodes[tensor.node], tensor, reader);
+    remove_dense_weights();
+    emit_initial_values();
+    if (threshold_.valid()) add_rewiring();
   }
 
  private:
-  void describe_tensors() {
-    std::int64_t row = 0;
+  void divide_store() {
     std::int64_t widest = 1;
-    for (const std::size_t index : nodes_) {
-      const StateId id = graph_.forward.value(graph_.forward.nodes[index].inputs[1]).state;
-      const State& state = graph_.states[id.index()];
-      dtype_ = state.type.dtype;
-      store_.tensors.push_back({.name = state.name,
-                                .shape = state.type.shape,
-                                .first_row = row,
-                                .initializer = graph_.initializers[id.index()],
-                                .key = static_cast<std::int64_t>(id.index())});
-      row += state.type.shape[0];
-      widest = std::max(widest, state.type.elements() / state.type.shape[0]);
+    for (SparseTensor& tensor : tensors_) {
+      tensor.first_row = std::exchange(rows_in_all_, rows_in_all_ + tensor.shape[0]);
+      widest = std::max(widest, tensor.shape.elements() / tensor.shape[0]);
     }
-    rows_ = row;
-    store_.bits = ops::sparse_index_bits(widest);
-    share_nonzeros(store_.tensors, options_.nonzero);
+    bits_ = ops::sparse_index_bits(widest);
+    share_nonzeros(tensors_, options_.nonzero);
   }
 
-  // Takes the dense weights out; where each other state is now.
-  std::vector<StateId> replace_states() {
-    std::vector<bool> goes(graph_.states.size(), false);
-    for (const SparseTensor& tensor : store_.tensors) goes[static_cast<std::size_t>(tensor.key)] = true;
-    std::vector<StateId> moved;
-    std::vector<State> states;
-    std::vector<Initializer> initializers;
-    for (std::size_t i = 0; i < graph_.states.size(); ++i) {
-      moved.push_back(goes[i] ? StateId::none() : StateId(states.size()));
-      if (goes[i]) continue;
-      states.push_back(std::move(graph_.states[i]));
-      initializers.push_back(graph_.initializers[i]);
-      // What is not sparse begins as in the dense model.
-      if (initializers.back().key < 0) initializers.back().key = static_cast<std::int64_t>(i);
-    }
-    graph_.states = std::move(states);
-    graph_.initializers = std::move(initializers);
-    return moved;
-  }
-
-  StateId add_state(const std::string& name, const Type& type, Role role, Initializer initializer = {}) {
+  StateId add_state(const std::string& name, const Type& type, Role role) {
     const std::string full = "sparse." + name;
-    for (const State& state : graph_.states) {
-      if (state.name == full) throw_user_error("a part of the model is called '{}', which sparse weights need", full);
-    }
-    graph_.states.push_back({.name = full, .type = type, .role = role, .trainable = role == Role::parameter});
-    graph_.initializers.push_back(initializer);
-    return StateId(graph_.states.size() - 1);
+    if (model_.find_state(full).valid()) throw_user_error("a part of the model is called '{}', which sparse weights need", full);
+    model_.states.push_back({.name = full, .type = type, .role = role, .trainable = role == Role::parameter});
+    return StateId(model_.states.size() - 1);
   }
 
   void add_store() {
     std::int64_t nonzeros = 0;
     std::int64_t elements = 0;
-    for (const SparseTensor& tensor : store_.tensors) {
+    for (const SparseTensor& tensor : tensors_) {
       nonzeros += tensor.nonzeros;
       elements += tensor.shape.elements();
     }
-    store_.weight = add_state("weight", {.dtype = dtype_, .shape = {nonzeros}}, Role::parameter);
-    store_.columns = add_state("columns", ops::sparse_columns_type(nonzeros, store_.bits), Role::statistic);
-    store_.rows = add_state("rows", ops::sparse_rows_type(rows_), Role::statistic);
-    store_.method = options_.method;
-    if (store_.method == SparseStore::Method::fixed) return;
-    using Kind = Initializer::Kind;
-    store_.threshold = add_state("threshold", ops::sparse_threshold_type(), Role::statistic,
-                                 {.kind = Kind::constant, .amount = options_.threshold});
-    store_.pruned = add_state("pruned", ops::sparse_threshold_type(), Role::scalar, {.kind = Kind::constant, .amount = 0});
-    store_.target = std::clamp<std::int64_t>(std::llround(options_.rewire_fraction * static_cast<double>(elements)), 0, nonzeros);
+    weight_ = add_state("weight", {.dtype = dtype_, .shape = {nonzeros}}, Role::parameter);
+    columns_ = add_state("columns", ops::sparse_columns_type(nonzeros, bits_), Role::statistic);
+    rows_ = add_state("rows", ops::sparse_rows_type(rows_in_all_), Role::statistic);
+    if (options_.method == SparseMethod::fixed) return;
+    threshold_ = add_state("threshold", ops::sparse_threshold_type(), Role::statistic);
+    pruned_ = add_state("pruned", ops::sparse_threshold_type(), Role::scalar);
+    target_ = std::clamp<std::int64_t>(std::llround(options_.rewire_fraction * static_cast<double>(elements)), 0, nonzeros);
   }
 
-  void rewrite(Node& node, const SparseTensor& tensor) {
-    std::vector<ValueId> inputs{node.inputs[0], read(store_.weight), read(store_.columns), read(store_.rows)};
+  void rewrite(Node& node, const SparseTensor& tensor, SectionBuilder& reader) {
+    std::vector<ValueId> inputs{node.inputs[0], reader.read(weight_), reader.read(columns_), reader.read(rows_)};
     if (node.inputs.size() == 3) inputs.push_back(node.inputs[2]);
-    // The value of the dense weight stays in the list, unread and of no state.
     node.inputs = std::move(inputs);
     node.op = ops::sparse_form(*node.op);
-    ops::set_slot(node.attributes, {.first_row = tensor.first_row, .shape = tensor.shape, .bits = store_.bits});
+    ops::set_slot(node.attributes, {.first_row = tensor.first_row, .shape = tensor.shape, .bits = bits_});
   }
 
-  ValueId read(StateId id) {
-    for (std::size_t i = 0; i < graph_.forward.values.size(); ++i) {
-      if (graph_.forward.values[i].state == id) return ValueId(i);
+  void remove_dense_weights() {
+    std::unordered_set<StateId> dense;
+    for (const SparseTensor& tensor : tensors_) dense.insert(tensor.state);
+    const std::vector<StateId> moved = remove_states(model_, dense);
+    for (StateId* id : {&weight_, &columns_, &rows_, &threshold_, &pruned_}) {
+      if (id->valid()) *id = moved[id->index()];
     }
-    const State& state = graph_.states[id.index()];
-    graph_.forward.values.push_back({.name = state.name, .type = state.type, .role = state.role, .state = id});
-    return ValueId(graph_.forward.values.size() - 1);
   }
 
-  Graph& graph_;
+  Attributes grid() const {
+    std::vector<std::int64_t> rows;
+    std::vector<std::int64_t> columns;
+    for (const SparseTensor& tensor : tensors_) {
+      rows.push_back(tensor.shape[0]);
+      columns.push_back(tensor.shape.elements() / tensor.shape[0]);
+    }
+    return {{"tensor_rows", rows}, {"tensor_columns", columns}, {"bits", std::int64_t{bits_}}};
+  }
+
+  // A pattern, then each tensor's values at the places it gave.
+  void emit_initial_values() {
+    SectionEditor editor(model_.states, model_.section(SectionKind::init));
+    Attributes attributes = grid();
+    std::vector<std::int64_t> nonzeros;
+    for (const SparseTensor& tensor : tensors_) nonzeros.push_back(tensor.nonzeros);
+    attributes.set("tensor_nonzeros", nonzeros);
+    editor.emit_before(0, ops::init_sparse_pattern, {editor.read(columns_), editor.read(rows_), editor.read(model_.scalars)},
+                       attributes,
+                       {.layer = "sparse", .role = Role::statistic, .phase = Phase::init, .writes = {columns_, rows_}});
+    for (const SparseTensor& tensor : tensors_) {
+      Attributes values{{"spread", tensor.init.spread}, {"uniform", std::int64_t{tensor.init.uniform}}, {"key", tensor.init.key}};
+      ops::set_slot(values, {.first_row = tensor.first_row, .shape = tensor.shape, .bits = bits_});
+      editor.emit_before(0, ops::init_sparse,
+                         {editor.read(weight_), editor.read(columns_), editor.read(rows_), editor.read(model_.scalars)}, values,
+                         {.layer = tensor.name, .role = Role::parameter, .phase = Phase::init, .writes = {weight_}});
+    }
+    if (threshold_.valid()) {
+      const auto fill = [&](StateId id, Role role, double value) {
+        editor.emit_before(editor.nodes(), ops::fill, {editor.read(id)}, {{"value", value}},
+                           {.layer = model_.state(id).name, .role = role, .phase = Phase::init, .writes = {id}});
+      };
+      fill(threshold_, Role::statistic, options_.threshold);
+      fill(pruned_, Role::scalar, 0);
+    }
+    editor.apply();
+  }
+
+  void add_rewiring() {
+    Section section{.kind = SectionKind::rewire, .values = {}, .nodes = {}};
+    SectionBuilder builder(model_.states, section);
+    Attributes attributes = grid();
+    attributes.set("target", target_);
+    attributes.set("per_tensor", std::int64_t{options_.method == SparseMethod::set ? 1 : 0});
+    builder.emit(ops::rewire,
+                 {builder.read(weight_), builder.read(columns_), builder.read(rows_), builder.read(threshold_),
+                  builder.read(model_.scalars)},
+                 std::move(attributes),
+                 {.layer = "sparse",
+                  .role = Role::parameter,
+                  .phase = Phase::update,
+                  .writes = {weight_, columns_, rows_, threshold_, pruned_}});
+    model_.sections.push_back(std::move(section));
+  }
+
+  Program& model_;
   const SparseOptions& options_;
-  SparseStore& store_;
-  std::vector<std::size_t> nodes_;
+  std::vector<SparseTensor> tensors_;
   DType dtype_ = DType::f32;
-  std::int64_t rows_ = 0;
+  int bits_ = 0;  // of a column's index
+  std::int64_t rows_in_all_ = 0;
+  std::int64_t target_ = 0;  // values that a rewiring means to move
+  StateId weight_, columns_, rows_;
+  StateId threshold_ = StateId::none(), pruned_ = StateId::none();  // none: the pattern stays
 };
 
 }  // namespace
 
-std::string_view name_of(SparseStore::Method method) { return kMethods[static_cast<std::size_t>(method)]; }
+std::string_view name_of(SparseMethod method) { return kMethods[static_cast<std::size_t>(method)]; }
 
-std::optional<SparseStore::Method> parse_sparse_method(std::string_view name) {
+std::optional<SparseMethod> parse_sparse_method(std::string_view name) {
   const auto found = std::find(kMethods.begin(), kMethods.end(), name);
   if (found == kMethods.end()) return std::nullopt;
-  return static_cast<SparseStore::Method>(found - kMethods.begin());
+  return static_cast<SparseMethod>(found - kMethods.begin());
 }
 
-bool can_sparsify(const Graph& graph) { return !eligible_nodes(graph).empty(); }
+bool can_sparsify(const Program& model) { return !eligible_tensors(model).empty(); }
 
-Graph sparsify(Graph graph, const SparseOptions& options) {
+Program sparsify(Program model, const SparseOptions& options) {
   if (!(options.nonzero > 0 && options.nonzero <= 1))
     throw_user_error("a share of {} nonzero weights is not possible; use a number above 0, up to 1", options.nonzero);
-  if (options.nonzero < 1) Sparsifier(graph, options).run();
-  return graph;
+  if (options.nonzero < 1) Sparsifier(model, options).run();
+  return model;
 }
 
 }  // namespace snug

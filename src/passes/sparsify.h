@@ -1,5 +1,5 @@
 // Stores the weights of convolutions, all but the first, by their nonzeros in one store that they share (ops/sparse.h). The dense
-// weights are gone from the graph, and with them their gradients and momenta. Changes the model: `sparse` on the ladder.
+// weights are gone from the model, and with them their gradients and momenta. Changes the model: `sparse` on the ladder.
 //
 //   state conv2.weight : f32[32x16x3x3]/channels_last            state sparse.weight : f32[1382]
 //   %conv2 = conv2d(%x, conv2.weight) {...}               ->      state sparse.columns, sparse.rows
@@ -13,24 +13,30 @@
 #include <optional>
 #include <string_view>
 
-#include "ir/graph.h"
+#include "ir/program.h"
 
 namespace snug {
 
-struct SparseOptions {
-  double nonzero = 1;  // the share that is stored; 1: the model stays dense
-  SparseStore::Method method = SparseStore::Method::dsr;
-  double rewire_fraction = 0.01377866;  // of all elements, zero or not: 20,000 of WRN-28-2's
-  double threshold = 1e-3;              // below which values are pruned, in the beginning
+enum class SparseMethod : std::uint8_t {
+  fixed,  // the pattern stays as it was drawn
+  set,    // sparse evolutionary training: each tensor's smallest values move within it
+  dsr,    // dynamic sparse reparameterization: values below one threshold move to any tensor
 };
 
-std::string_view name_of(SparseStore::Method method);
-std::optional<SparseStore::Method> parse_sparse_method(std::string_view name);
+struct SparseOptions {
+  double nonzero = 1;  // the share that is stored; 1: the model stays dense
+  SparseMethod method = SparseMethod::dsr;
+  double rewire_fraction = 0.01377866;  // of all elements, zero or not: 20,000 of WRN-28-2's
+  double threshold = 1e-3;              // below which values are pruned, initially
+};
+
+std::string_view name_of(SparseMethod method);
+std::optional<SparseMethod> parse_sparse_method(std::string_view name);
 
 // Whether it has a weight that could be.
-bool can_sparsify(const Graph& graph);
+bool can_sparsify(const Program& model);
 
 // UserError when the share is not in (0, 1], or nothing in the model can be sparse.
-Graph sparsify(Graph graph, const SparseOptions& options);
+Program sparsify(Program model, const SparseOptions& options);
 
 }  // namespace snug

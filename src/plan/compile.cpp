@@ -4,21 +4,15 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "ir/verify.h"
-#include "passes/add_update.h"
-#include "passes/choose_recipes.h"
-#include "passes/choose_weight_layouts.h"
-#include "passes/fuse.h"
-#include "passes/sparse_sections.h"
 #include "placement/search.h"
 
 namespace snug {
 
-Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions& options) {
+Plan compile(Program model, const Backend& unlimited, const CompileOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<PassTiming> timings;
   // Forward, explicit backward, update, evaluation: one list of nodes each.
-  Program program = lower_model(model, unlimited, options);
+  Program program = lower_model(std::move(model), unlimited, options, &timings);
   // Every memory method is a rewrite of those lists.
   program = rewrite(std::move(program), unlimited, options, timings);
   // Byte offsets for every value, and with them the peak.
@@ -29,20 +23,19 @@ Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions&
   return plan;
 }
 
-Program lower_model(const Graph& model, const Backend& backend, const CompileOptions& options) {
-  // One node where two would read and write the same bytes; weights by their nonzeros if asked for, the others in the layout that
-  // the backend's kernels want.
-  const Graph graph = choose_weight_layouts(sparsify(fuse(model), options.sparse), backend);
-  // Which values backward keeps: bits, argmax or the values themselves.
-  const std::vector<int> recipes = choose_recipes(graph);
-  // Forward and explicit backward; then what moves the parameters, and what sparse ones need.
-  Program program = add_update(lower(graph, {.batch = options.batch, .recipes = recipes}), options.update);
-  program = add_sparse_sections(std::move(program), graph.sparse);
-  verify(program, "after adding the update");
-  return program;
+Program lower_model(Program model, const Backend& backend, const CompileOptions& options, std::vector<PassTiming>* timings) {
+  check_pass_names(pipeline(), options.passes);
+  const PassContext context{.backend = backend,
+                            .precision = options.precision,
+                            .sparse = options.sparse,
+                            .batch = options.batch,
+                            .update = options.update};
+  std::vector<PassTiming> unwanted;
+  return run_passes(std::move(model), model_passes(), context, options.passes, timings == nullptr ? unwanted : *timings);
 }
 
 Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings) {
+  check_pass_names(pipeline(), options.passes);
   Backend backend = unlimited;
   if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
   // Deep networks ask about the same few dozen nodes over and over.
@@ -54,7 +47,7 @@ Program rewrite(Program program, const Backend& unlimited, const CompileOptions&
     context.compress_bits = options.compress_bits;
     passes.enabled.emplace_back("compress_activations");
   }
-  return run_passes(std::move(program), pipeline(), context, passes, timings);
+  return run_passes(std::move(program), memory_passes(), context, passes, timings);
 }
 
 namespace {

@@ -3,21 +3,18 @@
 
 #include <optional>
 
-#include "autodiff/lower.h"
-#include "ir/graph.h"
 #include "ir/kernel.h"
-#include "ops/update_rule.h"
-#include "passes/sparsify.h"
 #include "plan/plan.h"
 
 namespace snug {
 
 struct CompileOptions {
-  std::int64_t batch = 0;  // examples a step; 0: as many as the graph's microbatch
+  std::int64_t batch = 0;  // examples per step; 0: as many as the model's microbatch
+  DType precision = DType::f32;
   ops::UpdateOptions update = {};
   SparseOptions sparse = {};           // which weights are stored by their nonzeros
   CheckpointStrategy checkpoint = {};  // what backward recomputes instead of keeping
-  int compress_bits = 0;               // of an element that waits for backward: 8, 4 or 2; 0: it waits as it is
+  int compress_bits = 0;               // per element that waits for backward: 8, 4 or 2; 0: it is stored as it is
   CostTable costs = {};                // by which passes choose what to run twice
   PassOptions passes = {};
   Bytes red_zone = Bytes(0);
@@ -27,11 +24,13 @@ struct CompileOptions {
   OptimalAnswers* optimal_answers = nullptr;  // of a search for one model, which runs the passes many times
 };
 
-Plan compile(const Graph& model, const Backend& unlimited, const CompileOptions& options = {});
+// `model`: the sections `init` and `forward` of one microbatch, in f32 (frontend/graph_builder.h).
+Plan compile(Program model, const Backend& unlimited, const CompileOptions& options = {});
 
 // Its stages one by one, for a search that shares the first between strategies and places only what may be of use.
-// A model differentiated, before any memory method: the same whatever the checkpoint strategy and the workspace limit.
-Program lower_model(const Graph& model, const Backend& backend, const CompileOptions& options);
+// The model as a program of steps, before any memory method: the same whatever the checkpoint strategy and the workspace limit.
+Program lower_model(Program model, const Backend& backend, const CompileOptions& options,
+                    std::vector<PassTiming>* timings = nullptr);
 // The memory methods.
 Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings);
 // What liveness demands of the device's arena for a program whose passes have run: no placement is smaller.

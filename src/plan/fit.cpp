@@ -115,9 +115,9 @@ std::string rungs_that_help(const FitRequest& request, const FrontierPoint& smal
     take(together);
   };
   // Another model's kernels ask for other workspace than the one that the limit was found for.
-  look_at(Exactness::precision, request.narrower.has_value() && !smallest.narrowed, [&](FrontierPoint& point) {
+  look_at(Exactness::precision, request.in_16_bits.has_value() && !smallest.narrowed, [&](FrontierPoint& point) {
     point.narrowed = true;
-    point.fuses_update = point.fuses_update && !request.narrower->update.finds_overflow;
+    point.fuses_update = point.fuses_update && !request.in_16_bits->update.finds_overflow;
     point.workspace_limit.reset();
   });
   look_at(Exactness::compressed, smallest.compress_bits == 0 && can_compress(request, backend),

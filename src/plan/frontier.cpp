@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::string_view kCompress = "compress_activations";
 
-bool has_batch_norm(const Graph& graph) {
-  return std::any_of(graph.forward.nodes.begin(), graph.forward.nodes.end(),
-                     [](const Node& node) { return node.op->depends_on_batch; });
+bool has_batch_norm(const Program& model) {
+  const std::vector<Node>& nodes = model.section(SectionKind::forward).nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.op->depends_on_batch; });
 }
 
 bool has_kernel(const Backend& backend, const OpDef& op) {
@@ -54,7 +54,7 @@ void check_request(const FitRequest& request) {
   if (const std::int64_t group = request.statistics_group; group != 0) {
     if (group < 1 || group > batch)
       throw_user_error("a statistics group of {} out of a batch of {} is not possible; use 1 to {}", group, batch, batch);
-    const Graph model = request.model(request.microbatch.value_or(batch));
+    const Program model = request.model(request.microbatch.value_or(batch));
     if (!has_batch_norm(model)) {
       throw_user_error("'{}' has no batch norm whose statistics could be taken in groups; leave out --statistics-group",
                        model.name);

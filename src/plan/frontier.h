@@ -8,7 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "ir/graph.h"
 #include "ir/kernel.h"
 #include "plan/allowance.h"
 #include "plan/compile.h"
@@ -16,11 +15,11 @@
 namespace snug {
 
 struct FitRequest {
-  std::function<Graph(std::int64_t microbatch)> model;
-  CompileOptions options;                             // with `batch` set, and without `checkpoint`: that is said below
-  std::optional<Bytes> budget = {};                   // nothing: whatever the whole batch takes
-  std::optional<std::int64_t> microbatch = {};        // when given, obeyed
-  std::optional<CheckpointStrategy> checkpoint = {};  // when given, obeyed
+  std::function<Program(std::int64_t microbatch)> model;  // see compile()
+  CompileOptions options;                                 // with `batch` set, and without `checkpoint`: that is said below
+  std::optional<Bytes> budget = {};                       // nothing: whatever the whole batch takes
+  std::optional<std::int64_t> microbatch = {};            // when given, obeyed
+  std::optional<CheckpointStrategy> checkpoint = {};      // when given, obeyed
   // Networks with batch norm are not split below this: their statistics are of a microbatch.
   std::int64_t min_microbatch = 10;
   // What the model was built to take its statistics over; 0: the microbatch. Above 0 a microbatch is the batch or a multiple of
@@ -29,12 +28,12 @@ struct FitRequest {
   Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
   // Whether the share of the weights that are stored was given, be it all of them: no other is chosen, nor advised.
   bool share_is_given = false;
-  // The same model stored with fewer bits, which may be taken instead where Exactness::precision is allowed.
-  struct Narrower {
-    std::function<Graph(std::int64_t microbatch)> model;
+  // How the model is stored and updated in 16 bits, which may be chosen instead where Exactness::precision is allowed.
+  struct In16Bits {
+    DType precision;
     ops::UpdateOptions update;
   };
-  std::optional<Narrower> narrower = {};
+  std::optional<In16Bits> in_16_bits = {};
 };
 
 // What a search keeps activations in where it may (rung `compressed`); other widths are obeyed when they are given.
@@ -60,7 +59,7 @@ struct FrontierPoint {
   std::optional<Bytes> workspace_limit = {};
   int compress_bits = 0;               // an element that waits for backward (passes/compress_activations.h); 0: it waits as it is
   bool fuses_update = false;           // gradients die in backward (passes/fuse_update.h)
-  bool narrowed = false;               // of FitRequest::narrower
+  bool narrowed = false;               // FitRequest::in_16_bits
   std::optional<double> nonzero = {};  // the share of the weights that is kept, where the solver chose it
 };
 

@@ -22,7 +22,9 @@ const Program& ProgramInHand::nameless(std::int64_t microbatch) {
 
 void ProgramInHand::lower(std::int64_t microbatch) {
   program_.reset();  // before the next is there
-  program_ = lower_model(request_.model(microbatch), backend_, request_.options);
+  CompileOptions options = request_.options;
+  options.passes.dump = {};
+  program_ = lower_model(request_.model(microbatch), backend_, options);
   microbatch_ = microbatch;
   has_names_ = true;
 }

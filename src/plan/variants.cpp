@@ -10,7 +10,7 @@ namespace snug {
 
 std::vector<std::vector<Variant>> rungs(const FitRequest& request, const Backend& backend) {
   std::vector<Variant> dense{{}};
-  if (request.narrower && request.allowed.has(Exactness::precision)) dense.push_back({.narrowed = true});
+  if (request.in_16_bits && request.allowed.has(Exactness::precision)) dense.push_back({.narrowed = true});
   std::vector<std::vector<Variant>> result{dense};
   if (!request.allowed.has(Exactness::sparse) || !can_be_sparse(request, backend)) return result;
   for (const double share : kSolverNonzero) {
@@ -23,12 +23,12 @@ std::vector<std::vector<Variant>> rungs(const FitRequest& request, const Backend
 FitRequest as_variant(const FitRequest& request, const Variant& variant) {
   FitRequest asked = request;
   if (variant.narrowed) {
-    SNUG_CHECK(request.narrower, "a request without a narrower model is asked for it");
-    asked.model = request.narrower->model;
-    asked.options.update = request.narrower->update;
+    SNUG_CHECK(request.in_16_bits, "a request that leaves 16 bits out is asked for them");
+    asked.options.precision = request.in_16_bits->precision;
+    asked.options.update = request.in_16_bits->update;
   }
   if (variant.nonzero) asked.options.sparse.nonzero = *variant.nonzero;
-  asked.narrower.reset();
+  asked.in_16_bits.reset();
   return asked;
 }
 

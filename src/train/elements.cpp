@@ -139,10 +139,6 @@ bool all_finite(DType dtype, std::span<const std::byte> elements) {
   return finite;
 }
 
-bool is_floating(DType dtype) {
-  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-}
-
 void convert_elements(DType from, std::span<const std::byte> source, DType to, std::span<std::byte> target) {
   if (from == to) {  // not through doubles: a NaN keeps its payload
     SNUG_CHECK(source.size() == target.size(), "{} bytes cannot become {}", source.size(), target.size());

@@ -12,7 +12,6 @@ namespace snug::train {
 void to_logical_order(const Type& type, std::span<const std::byte> stored, std::span<std::byte> logical);
 void from_logical_order(const Type& type, std::span<const std::byte> logical, std::span<std::byte> stored);
 
-bool is_floating(DType dtype);
 // Whether none of them is infinite or not a number; the type is floating.
 bool all_finite(DType dtype, std::span<const std::byte> elements);
 // Converts as many elements as both spans hold, rounding once, to nearest even; both types are floating.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/counted.h"
@@ -122,10 +121,12 @@ std::span<const std::byte> Session::bytes_of(const Examples& examples, StateId i
 double Session::total_weight(const Examples& examples) const {
   if (!loss_.weights.valid()) return static_cast<double>(examples.count) * static_cast<double>(loss_.rows_per_example);
   const std::span<const std::byte> bytes = bytes_of(examples, loss_.weights);
+  const DType dtype = plan_->program.state(loss_.weights).type.dtype;
+  const std::size_t each = static_cast<std::size_t>(bits_per_element(dtype)) / 8;
   double total = 0;
-  for (std::size_t row = 0; row < bytes.size() / sizeof(float); ++row) {
-    float weight = 0;
-    std::memcpy(&weight, bytes.data() + row * sizeof weight, sizeof weight);
+  for (std::size_t row = 0; row < bytes.size() / each; ++row) {
+    double weight = 0;
+    convert_elements(dtype, bytes.subspan(row * each, each), DType::f64, std::as_writable_bytes(std::span(&weight, 1)));
     if (!(weight >= 0 && std::isfinite(weight)))
       throw_user_error("row {} of '{}' is {}; weights are numbers from 0 on", row, plan_->program.state(loss_.weights).name,
                        weight);

@@ -29,13 +29,13 @@ void PrintTo(const Setting& setting, std::ostream* os) { *os << setting.name; }
 
 // Convolutions of 5.3 MB (in fp32) in the backend's layout, a linear layer of 4.6 MB in logical order.
 Plan large_plan(const Backend& backend, const Setting& setting) {
-  frontend::GraphBuilder b("large", 2, setting.dtype);
+  frontend::GraphBuilder b("large", 2);
   ValueId x = b.images({.channels = 3, .height = 8, .width = 8});
   x = b.conv2d("conv1", x, {.out_channels = 384, .padding = 1});
   x = b.relu("relu1", b.batch_norm("bn1", x));
   x = b.conv2d("conv2", x, {.out_channels = 384, .padding = 1});
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 3000));
-  return compile(std::move(b).finish(), backend, {.sparse = setting.sparse});
+  return compile(std::move(b).finish(), backend, {.precision = setting.dtype, .sparse = setting.sparse});
 }
 
 class WeightsInPieces : public testing::TestWithParam<Setting> {

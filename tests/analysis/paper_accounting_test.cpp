@@ -19,7 +19,7 @@
 namespace snug::paper {
 namespace {
 
-Graph wrn_28_2(std::int64_t batch) { return frontend::build_zoo_model("wrn-28-2", {.batch = batch}); }
+Program wrn_28_2(std::int64_t batch) { return frontend::build_zoo_model("wrn-28-2", {.batch = batch}); }
 
 Accounting account_for(std::string_view model, std::string_view strategy, std::int64_t batch, const Options& options = {}) {
   return account(frontend::build_zoo_model(model, {.batch = batch}), parse_strategy(strategy), options);
@@ -97,7 +97,7 @@ TEST(PaperStrategies, FullestMomentsAreTheOracles) {
 }
 
 TEST(PaperFlops, EveryKindOfLayerIsTheOracles) {
-  const Graph graph = wrn_28_2(3);
+  const Program graph = wrn_28_2(3);
   const Network network = network_of(graph);
   struct Sum {
     std::int64_t forward = 0, backward = 0;
@@ -105,7 +105,7 @@ TEST(PaperFlops, EveryKindOfLayerIsTheOracles) {
   };
   std::map<std::string_view, Sum> sums;
   for (const Op& op : network.ops) {
-    Sum& sum = sums[graph.forward.nodes[op.node].op->name];
+    Sum& sum = sums[graph.section(SectionKind::forward).nodes[op.node].op->name];
     sum.forward += op.forward_flops;
     sum.backward += op.backward_flops;
   }
@@ -222,21 +222,21 @@ TEST(ResidualUnits, AreFoundFromTheGraphAlone) {
                                                                           {"vgg-16", 0},
                                                                           {"small-cnn", 0}}};
   for (const auto& [model, count] : networks) {
-    Graph graph = frontend::build_zoo_model(model, {.batch = 2});
+    Program graph = frontend::build_zoo_model(model, {.batch = 2});
     const std::vector<Unit> units = residual_units(network_of(graph));
     EXPECT_EQ(units.size(), count) << model;
     EXPECT_EQ(has_residual_units(graph), count > 0) << model;
-    for (Node& node : graph.forward.nodes) node.layer = "nameless";
+    for (Node& node : graph.section(SectionKind::forward).nodes) node.layer = "nameless";
     EXPECT_EQ(residual_units(network_of(graph)), units) << model;
   }
 }
 
 TEST(ResidualUnits, EndWithTheirSumOrTheReluBehindIt) {
   for (const auto& [model, last] : {std::pair("wrn-28-2", "add"), std::pair("resnet-18", "relu")}) {
-    const Graph graph = frontend::build_zoo_model(model, {.batch = 2});
+    const Program graph = frontend::build_zoo_model(model, {.batch = 2});
     const Network network = network_of(graph);
     for (const Unit& unit : residual_units(network)) {
-      EXPECT_EQ(graph.forward.nodes[network.ops[unit.end - 1].node].op->name, last) << model;
+      EXPECT_EQ(graph.section(SectionKind::forward).nodes[network.ops[unit.end - 1].node].op->name, last) << model;
       EXPECT_EQ(crossing_values(network, unit.begin).size(), 1U);
       EXPECT_EQ(crossing_values(network, unit.end).size(), 1U);
     }
@@ -245,7 +245,7 @@ TEST(ResidualUnits, EndWithTheirSumOrTheReluBehindIt) {
 
 TEST(PaperStrategies, EveryModelHasEveryStrategy) {
   for (const std::string_view model : {"wrn-28-2", "preresnet-164", "resnet-18", "resnet-50", "vgg-16", "small-cnn"}) {
-    const Graph graph = frontend::build_zoo_model(model, {.batch = 2, .image_size = 64});
+    const Program graph = frontend::build_zoo_model(model, {.batch = 2, .image_size = 64});
     const Accounting everything = account(graph, {});
     for (const std::string_view name :
          {"no-bn", "every-1", "every-7", "residual-1", "residual-3", "residual-1*", "residual-3*"}) {
@@ -271,7 +271,7 @@ TEST(PaperStrategies, EveryModelHasEveryStrategy) {
 // ---------------------------------------------------------------- by hand
 
 // Two examples: 16 values in, 32 behind `a` and its ReLU, 8 logits.
-Graph two_layers() {
+Program two_layers() {
   frontend::GraphBuilder b("two", 2);
   const ValueId hidden = b.relu("relu", b.linear("a", b.features({8}), 16, false));
   b.softmax_cross_entropy(b.linear("b", hidden, 4, false));
@@ -296,7 +296,7 @@ TEST(PaperRules, EverySecondOpByHand) {
 }
 
 TEST(PaperRules, FrozenWeightsHaveNoCopiesAndKeepNoInput) {
-  Graph graph = wrn_28_2(4);
+  Program graph = wrn_28_2(4);
   const Accounting whole = account(graph, {});
   frontend::freeze(graph, {"stem"});
   const Accounting frozen = account(graph, {});
@@ -307,7 +307,7 @@ TEST(PaperRules, FrozenWeightsHaveNoCopiesAndKeepNoInput) {
 }
 
 TEST(PaperRules, WhatTheInputIsStagedAsDoesNotCount) {
-  const Graph features = frontend::build_zoo_model("wrn-28-2", {.batch = 4, .staged_as_bytes = false});
+  const Program features = frontend::build_zoo_model("wrn-28-2", {.batch = 4, .staged_as_bytes = false});
   EXPECT_EQ(account(features, {}).total(), account(wrn_28_2(4), {}).total());
 }
 
@@ -317,7 +317,7 @@ TEST(PaperStrategies, BadNamesAndOptionsAreRefused) {
         "residual-2**", "residual-two", "no-bn*", "residual-99999999999999999999"}) {
     EXPECT_THROW(parse_strategy(name), UserError) << name;
   }
-  const Graph graph = two_layers();
+  const Program graph = two_layers();
   EXPECT_THROW(account(graph, {}, {.value_bytes = 1}), UserError);
   EXPECT_THROW(account(graph, {}, {.nonzero = 0}), UserError);
   EXPECT_THROW(account(graph, {}, {.nonzero = 1.5}), UserError);

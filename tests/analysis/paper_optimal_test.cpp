@@ -7,11 +7,11 @@
 namespace snug::paper {
 namespace {
 
-Accounting account_for(const Graph& graph, std::string_view strategy, const Options& options = {}) {
+Accounting account_for(const Program& graph, std::string_view strategy, const Options& options = {}) {
   return account(graph, parse_strategy(strategy), options);
 }
 
-Accounting within(const Graph& graph, Bytes limit, const Options& options = {}) {
+Accounting within(const Program& graph, Bytes limit, const Options& options = {}) {
   return account(graph, {.kind = Strategy::Kind::optimal, .limit = limit}, options);
 }
 
@@ -44,7 +44,7 @@ ChainPlan residual_2_star(const PaperChain& chain) {
 // The chain's figures are the report's rules: its own strategy, as a plan of the chain, has its own accounting.
 TEST(PaperOptimal, TheReportsStrategyAsAPlanOfTheChainHasItsAccounting) {
   for (const char* model : {"wrn-28-2", "wrn-16-4"}) {
-    const Graph graph = frontend::build_zoo_model(model, {.batch = 4});
+    const Program graph = frontend::build_zoo_model(model, {.batch = 4});
     for (const std::int64_t value_bytes : {4, 2}) {
       const Options options{.value_bytes = value_bytes};
       const PaperChain chain = chain_of(network_of(graph), options);
@@ -57,7 +57,7 @@ TEST(PaperOptimal, TheReportsStrategyAsAPlanOfTheChainHasItsAccounting) {
 }
 
 TEST(PaperOptimal, LeavesLessOnTheTableThanTheReport) {
-  const Graph graph = frontend::build_zoo_model("wrn-28-2", {.batch = 10});
+  const Program graph = frontend::build_zoo_model("wrn-28-2", {.batch = 10});
   for (const std::int64_t value_bytes : {4, 2}) {
     const Options options{.value_bytes = value_bytes};
     const Accounting named = account_for(graph, "residual-2*", options);
@@ -79,7 +79,7 @@ TEST(PaperOptimal, LeavesLessOnTheTableThanTheReport) {
 
 TEST(PaperOptimal, NeverTakesMoreThanAStrategyOfTheReport) {
   for (const char* model : {"wrn-28-2", "preresnet-164", "resnet-18", "resnet-50"}) {
-    const Graph graph = frontend::build_zoo_model(model, {.batch = 2});
+    const Program graph = frontend::build_zoo_model(model, {.batch = 2});
     for (const char* strategy : {"no-bn", "residual-1*", "residual-2*", "residual-3*"}) {
       const Accounting named = account_for(graph, strategy);
       const Accounting found = within(graph, named.activations.total());
@@ -92,13 +92,13 @@ TEST(PaperOptimal, NeverTakesMoreThanAStrategyOfTheReport) {
 
 TEST(PaperOptimal, WithRoomForAllNothingIsRecomputed) {
   for (const char* model : {"wrn-10-1", "vgg-16", "small-cnn"}) {
-    const Graph graph = frontend::build_zoo_model(model, {.batch = 2});
+    const Program graph = frontend::build_zoo_model(model, {.batch = 2});
     EXPECT_EQ(within(graph, account_for(graph, "none").activations.total()).flops.recompute, 0) << model;
   }
 }
 
 TEST(PaperOptimal, LessRoomIsMoreFlopsDownToTheLeast) {
-  const Graph graph = frontend::build_zoo_model("vgg-16", {.batch = 2, .image_size = 64});
+  const Program graph = frontend::build_zoo_model("vgg-16", {.batch = 2, .image_size = 64});
   const Bytes most = account_for(graph, "none").activations.total();
   std::int64_t before = -1;
   for (int tenths = 10; tenths >= 1; --tenths) {

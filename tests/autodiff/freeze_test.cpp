@@ -10,14 +10,14 @@
 namespace snug::testing {
 namespace {
 
-Graph frozen(const std::string& model, const std::vector<std::string>& prefixes) {
-  Graph graph = frontend::build_zoo_model(model, {.batch = 2});
+Program frozen(const std::string& model, const std::vector<std::string>& prefixes) {
+  Program graph = frontend::build_zoo_model(model, {.batch = 2});
   frontend::freeze(graph, prefixes);
   return graph;
 }
 
-Graph three_layers(const std::vector<std::string>& prefixes) {
-  Graph graph = model_on_images([](GraphBuilder& b, ValueId x) {
+Program three_layers(const std::vector<std::string>& prefixes) {
+  Program graph = model_on_images([](GraphBuilder& b, ValueId x) {
     for (const char* name : {"a", "b", "c"}) x = b.conv2d(name, x, {.out_channels = 3, .padding = 1, .bias = true});
     return x;
   });
@@ -26,7 +26,7 @@ Graph three_layers(const std::vector<std::string>& prefixes) {
 }
 
 TEST(Freeze, GivesNoGradient) {
-  const Program program = lower(frozen("wrn-10-1", {"stem", "group1"}), {});
+  const Program program = differentiate(frozen("wrn-10-1", {"stem", "group1"}));
   for (const State& state : program.states) {
     const bool is_frozen = state.name.starts_with("stem") || state.name.starts_with("group1");
     EXPECT_TRUE(!is_frozen || state.role == Role::parameter || state.role == Role::statistic) << state.name;
@@ -37,17 +37,17 @@ TEST(Freeze, GivesNoGradient) {
 }
 
 TEST(Freeze, AllButTheClassifierLeavesOnlyItsGradient) {
-  const Program program = lower(frozen("wrn-28-2", {"stem", "group", "head.bn"}), {});
+  const Program program = differentiate(frozen("wrn-28-2", {"stem", "group", "head.bn"}));
   EXPECT_EQ(ops_of(program, SectionKind::micro, Phase::backward),
             "softmax_cross_entropy_grad linear_grad_weight add sum_to_channels add ");
 }
 
 TEST(Freeze, InTheMiddleLetsTheGradientThrough) {
-  const std::string backward = backward_of(lower(three_layers({"b"}), {}));
+  const std::string backward = backward_of(differentiate(three_layers({"b"})));
   EXPECT_TRUE(contains(backward, "= conv2d_grad_input(%d.c.3, b.weight@0)"));
   EXPECT_FALSE(contains(backward, "b.weight.grad"));
   EXPECT_FALSE(contains(backward, "b.bias.grad"));
-  EXPECT_EQ(ops_of(lower(three_layers({"b"}), {}), SectionKind::micro, Phase::backward),
+  EXPECT_EQ(ops_of(differentiate(three_layers({"b"})), SectionKind::micro, Phase::backward),
             "softmax_cross_entropy_grad linear_grad_weight add linear_grad_input global_avg_pool_grad "
             "conv2d_grad_weight add sum_to_channels add conv2d_grad_input "  // c
             "conv2d_grad_input "                                             // b
@@ -55,25 +55,25 @@ TEST(Freeze, InTheMiddleLetsTheGradientThrough) {
 }
 
 TEST(Freeze, OfTheFirstLayersEndsBackwardThere) {
-  EXPECT_EQ(ops_of(lower(three_layers({"a", "b"}), {}), SectionKind::micro, Phase::backward),
+  EXPECT_EQ(ops_of(differentiate(three_layers({"a", "b"})), SectionKind::micro, Phase::backward),
             "softmax_cross_entropy_grad linear_grad_weight add linear_grad_input global_avg_pool_grad "
             "conv2d_grad_weight add sum_to_channels add ");
 }
 
 TEST(Freeze, OfOneOfTwoParametersKeepsTheOthersGradient) {
-  EXPECT_TRUE(ops_of(lower(three_layers({"a.weight", "b", "c"}), {}), SectionKind::micro, Phase::backward)
+  EXPECT_TRUE(ops_of(differentiate(three_layers({"a.weight", "b", "c"})), SectionKind::micro, Phase::backward)
                   .ends_with("conv2d_grad_input conv2d_grad_input sum_to_channels add "));
 }
 
 TEST(Freeze, OfEverythingLeavesNoBackwardAndNoGradient) {
-  const Program program = lower(frozen("small-cnn", {""}), {});
+  const Program program = differentiate(frozen("small-cnn", {""}));
   EXPECT_EQ(backward_of(program), "");
   for (const State& state : program.states) EXPECT_NE(state.role, Role::gradient) << state.name;
   EXPECT_TRUE(contains(print(*program.find_section(SectionKind::micro)), "metrics@1 = add(metrics@0, %loss)"));
 }
 
 TEST(GradientFlow, ReachesWhatStandsBetweenAParameterAndTheLoss) {
-  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+  const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     const ValueId r = b.relu("before", x);  // no parameter reaches it
     const ValueId a = b.linear("a", r, 4, false);
     b.relu("beside", a);  // the loss does not depend on it
@@ -81,13 +81,13 @@ TEST(GradientFlow, ReachesWhatStandsBetweenAParameterAndTheLoss) {
   });
   const GradientFlow flow = gradient_flow(graph);
   std::string active;
-  for (std::size_t i = 0; i < graph.forward.nodes.size(); ++i) {
-    if (flow.node_active[i]) active += graph.forward.nodes[i].layer + " ";
+  for (std::size_t i = 0; i < graph.section(SectionKind::forward).nodes.size(); ++i) {
+    if (flow.node_active[i]) active += graph.section(SectionKind::forward).nodes[i].layer + " ";
   }
   EXPECT_EQ(active, "a between head loss ");
   std::string reached;
-  for (std::size_t i = 0; i < graph.forward.values.size(); ++i) {
-    if (flow.reached[i]) reached += graph.forward.values[i].name + " ";
+  for (std::size_t i = 0; i < graph.section(SectionKind::forward).values.size(); ++i) {
+    if (flow.reached[i]) reached += graph.section(SectionKind::forward).values[i].name + " ";
   }
   EXPECT_EQ(reached, "a.weight a between head.weight head ");
 }

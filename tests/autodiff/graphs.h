@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "frontend/graph_builder.h"
 #include "ir/op.h"
 #include "ir/text.h"
@@ -16,14 +16,14 @@ using frontend::GraphBuilder;
 
 // A model of the layers that `layers` puts on features [3], and a classifier "head".
 template <typename Layers>
-Graph model_on_vectors(Layers layers) {
+Program model_on_vectors(Layers layers) {
   GraphBuilder b("model", 2);
   b.softmax_cross_entropy(b.linear("head", layers(b, b.features({3})), 5, false));
   return std::move(b).finish();
 }
 
 template <typename Layers>
-Graph model_on_images(Layers layers) {
+Program model_on_images(Layers layers) {
   GraphBuilder b("model", 2);
   b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", layers(b, b.features({3, 8, 8}))), 5, false));
   return std::move(b).finish();
@@ -53,10 +53,11 @@ inline std::string ops_of(const Program& program, SectionKind kind, Phase phase)
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Every forward node's recipe, `choice` for those of one op and the first for the others.
-inline std::vector<int> recipes_with(const Graph& graph, std::string_view op, int choice) {
-  std::vector<int> recipes;
-  for (const Node& node : graph.forward.nodes) recipes.push_back(node.op->name == op ? choice : 0);
-  return recipes;
+inline Program recipes_with(Program model, std::string_view op, std::int64_t choice) {
+  for (Node& node : model.section(SectionKind::forward).nodes) {
+    if (node.op->name == op) node.attributes.set(kRecipe, choice);
+  }
+  return model;
 }
 
 }  // namespace snug::testing

@@ -10,24 +10,24 @@
 namespace snug::testing {
 namespace {
 
-Graph relu_model() {
+Program relu_model() {
   return model_on_vectors([](GraphBuilder& b, ValueId x) { return b.relu("r", b.linear("a", x, 4, false)); });
 }
 
-Graph pool_model() {
+Program pool_model() {
   return model_on_images(
       [](GraphBuilder& b, ValueId x) { return b.max_pool("p", b.conv2d("c", x, {.out_channels = 4, .padding = 1})); });
 }
 
 TEST(Recipes, ReluFromItsOutput) {
-  const Program program = lower(relu_model(), {});
+  const Program program = differentiate(relu_model());
   EXPECT_TRUE(contains(backward_of(program), "%d.r = relu_grad(%d.head.2, %r) : "));
   EXPECT_FALSE(contains(print(program), "sign_bits"));
 }
 
 TEST(Recipes, ReluFromBits) {
-  const Graph graph = relu_model();
-  const Program program = lower(graph, {.recipes = recipes_with(graph, "relu", 1)});
+  const Program graph = relu_model();
+  const Program program = differentiate(recipes_with(graph, "relu", 1));
   EXPECT_EQ(nodes_of(program, SectionKind::micro, Phase::forward),
             "%a = linear(features@0, a.weight@0) : f32[2x4] activation ; forward a\n"
             "%r = relu(%a) : f32[2x4] activation ; forward r\n"
@@ -41,14 +41,14 @@ TEST(Recipes, ReluFromBits) {
 }
 
 TEST(Recipes, MaxPoolFromItsInput) {
-  const Program program = lower(pool_model(), {});
+  const Program program = differentiate(pool_model());
   EXPECT_TRUE(contains(backward_of(program),
                        "%d.p = max_pool_grad(%d.pool, %c) {kernel=[2,2], padding=[0,0], stride=[2,2]} : f32[2x4x8x8]"));
 }
 
 TEST(Recipes, MaxPoolFromItsArgmax) {
-  const Graph graph = pool_model();
-  const Program program = lower(graph, {.recipes = recipes_with(graph, "max_pool", 1)});
+  const Program graph = pool_model();
+  const Program program = differentiate(recipes_with(graph, "max_pool", 1));
   EXPECT_TRUE(contains(
       nodes_of(program, SectionKind::micro, Phase::forward),
       "%p = max_pool(%c) {kernel=[2,2], padding=[0,0], stride=[2,2]} : f32[2x4x4x4]/channels_last activation ; forward p\n"
@@ -61,11 +61,11 @@ TEST(Recipes, MaxPoolFromItsArgmax) {
 }
 
 TEST(Recipes, DropoutDrawsItsMaskAgain) {
-  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+  const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     x = b.dropout("drop1", b.linear("a", x, 4, false), 0.25);
     return b.dropout("drop2", x, 0.5);
   });
-  const Program program = lower(graph, {});
+  const Program program = differentiate(graph);
   // The same op with the same key on the gradient; nothing of the forward pass is read.
   EXPECT_TRUE(contains(backward_of(program),
                        "%d.drop2 = dropout(%d.head.2, scalars@0) {key=2, probability=0.5} : f32[2x4] activation_gradient"));
@@ -74,19 +74,19 @@ TEST(Recipes, DropoutDrawsItsMaskAgain) {
 }
 
 TEST(Recipes, ConvolutionMakesTheWeightsGradientFirst) {
-  const Graph graph = model_on_images([](GraphBuilder& b, ValueId x) {
+  const Program graph = model_on_images([](GraphBuilder& b, ValueId x) {
     x = b.conv2d("stem", x, {.out_channels = 3, .padding = 1});
     return b.conv2d("c", x, {.out_channels = 4, .padding = 1, .bias = true});
   });
-  EXPECT_TRUE(ops_of(lower(graph, {}), SectionKind::micro, Phase::backward)
+  EXPECT_TRUE(ops_of(differentiate(graph), SectionKind::micro, Phase::backward)
                   .ends_with("conv2d_grad_weight add sum_to_channels add conv2d_grad_input conv2d_grad_weight add "));
 }
 
 TEST(Recipes, BatchNormGradientGoesThroughTheStatisticsOfTheBatch) {
-  const Graph graph = model_on_images([](GraphBuilder& b, ValueId x) {
+  const Program graph = model_on_images([](GraphBuilder& b, ValueId x) {
     return b.batch_norm("bn", b.conv2d("c", x, {.out_channels = 4, .padding = 1}), {.group_size = 1});
   });
-  const Program program = lower(graph, {});
+  const Program program = differentiate(graph);
   EXPECT_TRUE(contains(backward_of(program),
                        "%d.bn.weight_sums, %d.bn.bias_sums = batch_norm_grad_reduce(%d.pool, %c, %bn.mean, %bn.variance) "
                        "{epsilon=1e-05, group_size=1} : "
@@ -104,17 +104,17 @@ TEST(Recipes, BatchNormGradientGoesThroughTheStatisticsOfTheBatch) {
 // A recipe that reads what it has not declared would make liveness free bytes that backward needs.
 TEST(Recipes, CannotReadWhatTheyDoNotKeep) {
   static constexpr GradientRecipe kForgetful{.name = "forgetful"};
-  const Graph graph = relu_model();
-  Section section = graph.forward;
+  const Program graph = relu_model();
+  Section section = graph.section(SectionKind::forward);
   SectionBuilder builder(graph.states, section);
-  const Node& relu = graph.forward.nodes[1];
+  const Node& relu = graph.section(SectionKind::forward).nodes[1];
   GradientContext context(builder, relu, kForgetful, {ValueId::none()}, {true}, ValueId::none());
   EXPECT_THROW(context.input(0), InternalError);
   EXPECT_THROW(context.output(0), InternalError);
   EXPECT_THROW(context.extra(), InternalError);
   EXPECT_THROW(context.output_gradient(0), InternalError);
   EXPECT_EQ(context.input_type(0).shape, Shape({2, 4}));  // shapes are always known
-  const Node& linear = graph.forward.nodes[0];
+  const Node& linear = graph.section(SectionKind::forward).nodes[0];
   GradientContext of_linear(builder, linear, kForgetful, {ValueId::none()}, {true, true}, ValueId::none());
   EXPECT_EQ(of_linear.input(1), linear.inputs[1]);  // states are there anyway
 }

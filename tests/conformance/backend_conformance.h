@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
 #include "ir/kernel.h"
+#include "ir/program.h"
 #include "ir/scalars.h"
 
 namespace snug::conformance {
@@ -77,7 +77,7 @@ Comparison compare(const Backend& backend, const OpCase& test, DType dtype);
 // A whole model: gradients after forward and backward of one microbatch, against a reference that stores what the model stores.
 struct ModelCase {
   std::string name;
-  std::function<Graph(DType)> build;
+  std::function<Program(DType)> build;
   std::int64_t valid = 0;  // examples that are not padding; 0: all
 };
 

@@ -115,8 +115,9 @@ std::vector<double> losses_of(train::Session& session, const Batch& batch, int s
 }
 
 train::Session session_of(const Backend& backend, DType dtype, std::int64_t microbatch, double clip_norm = 0) {
-  const Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = microbatch, .image_size = 16, .dtype = dtype});
-  train::Session session(compile(graph, backend, {.batch = 8, .update = {.clip_norm = clip_norm}}), backend, 3);
+  const Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = microbatch, .image_size = 16});
+  train::Session session(compile(graph, backend, {.batch = 8, .precision = dtype, .update = {.clip_norm = clip_norm}}), backend,
+                         3);
   session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
   if (clip_norm > 0) session.set_clip_norm(clip_norm);
   return session;
@@ -148,10 +149,10 @@ TEST_P(BackendConformance, ClippedTrainingFollowsTheReference) {
   }
 }
 
-train::Session sparse_session_of(const Backend& backend, DType dtype, SparseStore::Method method) {
-  const Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = 4, .image_size = 16, .dtype = dtype});
-  const CompileOptions options{.batch = 8,
-                               .sparse = {.nonzero = 0.3, .method = method, .rewire_fraction = 0.02, .threshold = 0.01}};
+train::Session sparse_session_of(const Backend& backend, DType dtype, SparseMethod method) {
+  const Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = 4, .image_size = 16});
+  const CompileOptions options{
+      .batch = 8, .precision = dtype, .sparse = {.nonzero = 0.3, .method = method, .rewire_fraction = 0.02, .threshold = 0.01}};
   train::Session session(compile(graph, backend, options), backend, 3);
   session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
   return session;
@@ -169,8 +170,8 @@ std::vector<std::uint8_t> bytes_of(train::Session& session, std::string_view nam
 TEST_P(BackendConformance, SparseTrainingFollowsTheReference) {
   const Batch batch(8, 16 * 16 * 3);
   const Backend reference = backends::reference_backend(2);
-  train::Session expected = sparse_session_of(reference, DType::f64, SparseStore::Method::dsr);
-  train::Session tested = sparse_session_of(*backend_, dtype(), SparseStore::Method::dsr);
+  train::Session expected = sparse_session_of(reference, DType::f64, SparseMethod::dsr);
+  train::Session tested = sparse_session_of(*backend_, dtype(), SparseMethod::dsr);
   for (const char* pattern : {"sparse.columns", "sparse.rows"})
     EXPECT_EQ(bytes_of(tested, pattern), bytes_of(expected, pattern)) << pattern;
   const std::vector<double> expected_losses = losses_of(expected, batch, 6);
@@ -189,7 +190,7 @@ std::int64_t sum_of_nonzeros(train::Session& session) {
 // Nonzeros move, their number stays; again and again, from a graph too; the same run gives the same bits, within the plan.
 TEST_P(BackendConformance, RewiringKeepsTheCountAndTheSameRunGivesTheSameBits) {
   const Batch batch(8, 16 * 16 * 3);
-  for (const auto method : {SparseStore::Method::dsr, SparseStore::Method::set}) {
+  for (const auto method : {SparseMethod::dsr, SparseMethod::set}) {
     train::Session first = sparse_session_of(*backend_, dtype(), method);
     train::Session second = sparse_session_of(*backend_, dtype(), method);
     first.executor().start_measuring();
@@ -241,8 +242,9 @@ TEST_P(BackendConformance, LossScaleOfAPowerOfTwoChangesNoBit) {
 
 // The update in backward, right behind each gradient; the whole batch at once.
 train::Session fused_session_of(const Backend& backend, DType dtype, std::vector<std::string> passes) {
-  const Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = 8, .image_size = 16, .dtype = dtype});
-  const CompileOptions options{.checkpoint = parse_checkpoint_strategy("residual-1"), .passes = {.enabled = std::move(passes)}};
+  const Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = 8, .image_size = 16});
+  const CompileOptions options{
+      .precision = dtype, .checkpoint = parse_checkpoint_strategy("residual-1"), .passes = {.enabled = std::move(passes)}};
   train::Session session(compile(graph, backend, options), backend, 3);
   session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
   return session;
@@ -266,9 +268,9 @@ TEST_P(BackendConformance, AFusedUpdateHasTheBitsOfASeparateOneAndSkipsByItself)
 
 TEST_P(BackendConformance, StatisticsInGroupsDoWhatMicrobatchesDo) {
   const auto session = [&](std::int64_t microbatch, std::int64_t group) {
-    const Graph graph = frontend::build_zoo_model(
-        "wrn-10-1", {.batch = microbatch, .image_size = 16, .dtype = dtype(), .statistics_group = group});
-    train::Session made(compile(graph, *backend_, {.batch = 8}), *backend_, 3);
+    const Program graph =
+        frontend::build_zoo_model("wrn-10-1", {.batch = microbatch, .image_size = 16, .statistics_group = group});
+    train::Session made(compile(graph, *backend_, {.batch = 8, .precision = dtype()}), *backend_, 3);
     made.set_loss_scale(dtype() == DType::f16 ? 128 : 1);
     return made;
   };

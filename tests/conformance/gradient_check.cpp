@@ -3,13 +3,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "autodiff/differentiate.h"
 #include "backends/reference/reference.h"
 #include "base/error.h"
 #include "ir/scalars.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "passes/add_update.h"
-#include "passes/sparse_sections.h"
+#include "passes/narrow.h"
 #include "plan/compile.h"
 #include "runtime/executor.h"
 
@@ -98,8 +99,8 @@ constexpr KernelDef kBackward{
 // A compiled case whose states are filled with noise.
 class Harness {
  public:
-  Harness(const GradientCase& test, const Graph& graph, const std::vector<int>& recipes, const PassOptions& passes)
-      : backend_(checking_backend()), plan_(make_plan(graph, recipes, passes)), executor_(plan_, backend_) {
+  Harness(const GradientCase& test, Program model, const PassOptions& passes)
+      : backend_(checking_backend()), plan_(make_plan(std::move(model), passes)), executor_(plan_, backend_) {
     executor_.write_scalars({.seed = 5,
                              .valid_examples = static_cast<std::uint32_t>(test.valid == 0 ? test.batch : test.valid),
                              .batch_examples = static_cast<std::uint32_t>(test.valid == 0 ? test.batch : test.valid),
@@ -115,9 +116,6 @@ class Harness {
       } else if (state.role == Role::statistic) {
         const std::span<double> data = values(StateId(s));
         for (std::size_t i = 0; i < data.size(); ++i) data[i] = 1.5 + noise(s, i);
-      } else if (state.role == Role::input && state.type.dtype == DType::f32) {  // weights of rows
-        auto* weights = reinterpret_cast<float*>(address(StateId(s)));
-        for (std::int64_t i = 0; i < state.type.elements(); ++i) weights[i] = 0.5F * static_cast<float>(i % 4);
       } else if (state.type.dtype == DType::i32) {
         auto* labels = reinterpret_cast<std::int32_t*>(address(StateId(s)));
         for (std::int64_t i = 0; i < state.type.elements(); ++i) labels[i] = static_cast<std::int32_t>(i % 4);
@@ -151,13 +149,11 @@ class Harness {
  private:
   static bool is_pattern(const State& state) { return state.role == Role::statistic && state.type.dtype != DType::f64; }
 
-  Plan make_plan(const Graph& graph, const std::vector<int>& recipes, const PassOptions& passes) {
+  Plan make_plan(Program model, const PassOptions& passes) {
     std::vector<PassTiming> timings;
-    Program lowered =
-        add_sparse_sections(add_update(lower(graph, {.recipes = recipes}),
-                                       {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})}),
-                            graph.sparse);
-    return place(run_passes(std::move(lowered), pipeline(), {.backend = backend_}, passes, timings), Bytes(64));
+    Program lowered = add_update(differentiate(std::move(model)),
+                                 {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})});
+    return place(run_passes(std::move(lowered), memory_passes(), {.backend = backend_}, passes, timings), Bytes(64));
   }
 
   Backend backend_;
@@ -168,15 +164,15 @@ class Harness {
 
 }  // namespace
 
-Graph build_graph(const GradientCase& test) {
-  frontend::GraphBuilder builder("case", test.batch, DType::f64);
+Program build_graph(const GradientCase& test) {
+  frontend::GraphBuilder builder("case", test.batch);
   test.build(builder);
-  Graph graph = std::move(builder).finish();
+  Program graph = narrow(std::move(builder).finish(), DType::f64);
   return test.rewrite == nullptr ? graph : test.rewrite(std::move(graph));
 }
 
 ValueId operand(frontend::GraphBuilder& builder, const std::string& name, const Shape& shape) {
-  Type type{.dtype = DType::f64, .shape = shape};
+  Type type{.dtype = DType::f32, .shape = shape};
   if (shape.rank() == 4) type.layout = Layout::channels_last();
   return builder.parameter(name, type, {});
 }
@@ -191,12 +187,11 @@ Backend checking_backend() {
 }
 
 GradientReport check_gradients(const GradientCase& test, const OpDef& op, int recipe) {
-  const Graph graph = build_graph(test);
-  std::vector<int> recipes(graph.forward.nodes.size(), 0);
-  for (std::size_t i = 0; i < recipes.size(); ++i) {
-    if (graph.forward.nodes[i].op == &op) recipes[i] = recipe;
+  Program model = build_graph(test);
+  for (Node& node : model.section(SectionKind::forward).nodes) {
+    if (node.op == &op) node.attributes.set(kRecipe, std::int64_t{recipe});
   }
-  Harness harness(test, graph, recipes, {});
+  Harness harness(test, std::move(model), {});
   harness.run();
   GradientReport report;
   for (std::size_t s = 0; s < harness.program().states.size(); ++s) {
@@ -228,9 +223,9 @@ GradientReport check_gradients(const GradientCase& test, const OpDef& op, int re
 }
 
 std::vector<std::byte> gradient_bytes(const GradientCase& test, const std::vector<std::string>& disabled_passes,
-                                      Graph (*rewrite)(Graph)) {
-  const Graph graph = rewrite == nullptr ? build_graph(test) : rewrite(build_graph(test));
-  Harness harness(test, graph, {}, {.disabled = disabled_passes});
+                                      Program (*rewrite)(Program)) {
+  Program model = rewrite == nullptr ? build_graph(test) : rewrite(build_graph(test));
+  Harness harness(test, std::move(model), {.disabled = disabled_passes});
   const double loss = harness.run();
   std::vector<std::byte> bytes(sizeof(loss));
   std::memcpy(bytes.data(), &loss, sizeof(loss));

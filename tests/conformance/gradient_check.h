@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "frontend/graph_builder.h"
-#include "ir/graph.h"
 #include "ir/kernel.h"
+#include "ir/program.h"
 
 namespace snug::conformance {
 
@@ -16,12 +16,12 @@ struct GradientCase {
   std::string name;
   std::function<void(frontend::GraphBuilder&)> build;
   std::int64_t batch = 3;
-  std::int64_t valid = 0;             // examples that are not padding; 0: all
-  double step = 1e-6;                 // of the differences; smaller than the distance to any kink
-  Graph (*rewrite)(Graph) = nullptr;  // what the model becomes before it is differentiated
+  std::int64_t valid = 0;                 // examples that are not padding; 0: all
+  double step = 1e-6;                     // of the differences; smaller than the distance to any kink
+  Program (*rewrite)(Program) = nullptr;  // what the model becomes before it is differentiated
 };
 
-Graph build_graph(const GradientCase& test);
+Program build_graph(const GradientCase& test);
 
 // An operand that the loss is differentiated by.
 ValueId operand(frontend::GraphBuilder& builder, const std::string& name, const Shape& shape);
@@ -43,7 +43,7 @@ GradientReport check_gradients(const GradientCase& test, const OpDef& op, int re
 
 // Loss and all gradients, as bytes, with some passes turned off; `rewrite` may change the graph before it is differentiated.
 std::vector<std::byte> gradient_bytes(const GradientCase& test, const std::vector<std::string>& disabled_passes,
-                                      Graph (*rewrite)(Graph) = nullptr);
+                                      Program (*rewrite)(Program) = nullptr);
 
 // The cases, one list a file.
 std::vector<GradientCase> layer_cases();

@@ -22,9 +22,9 @@ struct Combination {
 std::vector<Combination> combinations() {
   std::vector<Combination> result;
   for (const GradientCase& test : all_cases()) {
-    const Graph graph = build_graph(test);
+    const Program graph = build_graph(test);
     std::set<const OpDef*> seen;
-    for (const Node& node : graph.forward.nodes) {
+    for (const Node& node : graph.section(SectionKind::forward).nodes) {
       if (node.op->gradients.empty() || !seen.insert(node.op).second) continue;
       for (int r = 0; r < static_cast<int>(node.op->gradients.size()); ++r) result.push_back({test, node.op, r});
     }

@@ -20,7 +20,7 @@ GradientCase unary(const std::string& name, const Shape& input, const std::funct
           .batch = input[0]};
 }
 
-Graph half_sparse(Graph graph) { return sparsify(std::move(graph), {.nonzero = 0.5}); }
+Program half_sparse(Program graph) { return sparsify(std::move(graph), {.nonzero = 0.5}); }
 
 // The first convolution stays dense; the others share one store, whose gradient all of them add to.
 GradientCase sparse_convolutions() {

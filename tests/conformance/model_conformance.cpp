@@ -6,6 +6,7 @@
 #include "conformance/stored_values.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "passes/narrow.h"
 #include "plan/compile.h"
 #include "train/session.h"
 
@@ -16,16 +17,13 @@ namespace {
 using frontend::GraphBuilder;
 
 ModelCase zoo_model(const std::string& name, const frontend::ZooOptions& options) {
-  return {.name = name, .build = [name, options](DType dtype) {
-            frontend::ZooOptions typed = options;
-            typed.dtype = dtype;
-            return frontend::build_zoo_model(name, typed);
-          }};
+  return {.name = name,
+          .build = [name, options](DType dtype) { return narrow(frontend::build_zoo_model(name, options), dtype); }};
 }
 
 // What the zoo's small models leave out: biases, pools of both kinds, flattening, dropout, group norm, label smoothing.
-Graph mixed_model(DType dtype) {
-  GraphBuilder b("mixed", 5, dtype);
+Program mixed_model(DType dtype) {
+  GraphBuilder b("mixed", 5);
   ValueId x = b.images({.height = 12, .width = 12, .augment = true});
   x = b.conv2d("conv1", x, {.out_channels = 16, .padding = 1, .bias = true});
   x = b.max_pool("pool1", b.relu("relu1", x));
@@ -35,7 +33,7 @@ Graph mixed_model(DType dtype) {
   x = b.dropout("dropout1", x, 0.2);
   x = b.relu("relu3", b.batch_norm("bn", b.linear("fc1", b.flatten("flatten", x), 32, false), {.group_size = 3}));
   b.softmax_cross_entropy(b.linear("fc2", b.dropout("dropout2", x, 0.3), 7), 0.1);
-  return std::move(b).finish();
+  return narrow(std::move(b).finish(), dtype);
 }
 
 ValueId conv_norm(GraphBuilder& b, const std::string& name, ValueId x, const Conv2dOptions& options) {
@@ -44,8 +42,8 @@ ValueId conv_norm(GraphBuilder& b, const std::string& name, ValueId x, const Con
 
 // ResNet's stem, a plain block and one that halves the image, small: with a million ReLUs some value is always so near to zero
 // that f32 and f64 disagree about its sign, and a gradient with it.
-Graph residual_model(DType dtype) {
-  GraphBuilder b("residual", 6, dtype);
+Program residual_model(DType dtype) {
+  GraphBuilder b("residual", 6);
   ValueId x = b.images({.height = 32, .width = 32, .augment = false});
   x = b.relu("stem.relu", conv_norm(b, "stem", x, {.out_channels = 16, .kernel = 7, .stride = 2, .padding = 3}));
   x = b.max_pool("pool", x, {.kernel = 3, .stride = 2, .padding = 1});
@@ -56,7 +54,7 @@ Graph residual_model(DType dtype) {
   y = conv_norm(b, "block2.conv2", y, {.out_channels = 32, .padding = 1});
   x = b.add("block2.add", y, conv_norm(b, "block2.downsample", x, {.out_channels = 32, .kernel = 1, .stride = 2}));
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("avgpool", b.relu("block2.relu2", x)), 10));
-  return std::move(b).finish();
+  return narrow(std::move(b).finish(), dtype);
 }
 
 std::vector<std::byte> random_bytes(std::size_t count) {

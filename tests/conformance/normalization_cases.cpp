@@ -28,8 +28,8 @@ std::vector<GradientCase> normalization_cases() {
        .build =
            [](GraphBuilder& b) {
              const ValueId x = operand(b, "x", {3, 2, 2, 2});
-             const ValueId mean = b.statistic("mean", {.dtype = DType::f64, .shape = {2}}, {});
-             const ValueId variance = b.statistic("variance", {.dtype = DType::f64, .shape = {2}}, {});
+             const ValueId mean = b.statistic("mean", {.dtype = DType::f32, .shape = {2}}, {});
+             const ValueId variance = b.statistic("variance", {.dtype = DType::f32, .shape = {2}}, {});
              const ValueId weight = operand(b, "weight", {2});
              const ValueId bias = operand(b, "bias", {2});
              weighted_sum_loss(b, b.emit("bn", ops::batch_norm_apply, {x, mean, variance, weight, bias, b.scalars()},

@@ -114,7 +114,7 @@ void add_ends(std::vector<OpCase>& cases) {
     weighted[2] = scalars({.valid_examples = 1, .total_weight = 50, .loss_scale = 32});
     std::vector<double> weights;
     for (std::int64_t n = 0; n < rows; ++n) weights.push_back(0.5 * static_cast<double>(n % 4));
-    weighted.push_back({.kind = Kind::single, .shape = {rows}, .numbers = weights});
+    weighted.push_back({.kind = Kind::statistic, .shape = {rows}, .numbers = weights});
     const std::int64_t rows_per_example = rows % 2 == 0 ? rows / 2 : rows;
     const Attributes attributes{{"label_smoothing", 0.1}, {"rows_per_example", rows_per_example}};
     const std::string name = fmt::format("{}x{}_weighted", rows, classes);

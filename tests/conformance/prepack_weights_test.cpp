@@ -18,7 +18,7 @@ class Prepacking : public testing::TestWithParam<const char*> {
   train::Session session(bool prepack, Bytes red_zone = Bytes(0)) const {
     CompileOptions options{.batch = kBatch, .red_zone = red_zone};
     if (prepack) options.passes.enabled = {"prepack_weights"};
-    Graph graph = frontend::build_zoo_model(GetParam(), {.batch = 4, .classes = 10, .image_size = 32});
+    Program graph = frontend::build_zoo_model(GetParam(), {.batch = 4, .classes = 10, .image_size = 32});
     return {compile(graph, backend_, options), backend_, 3};
   }
 

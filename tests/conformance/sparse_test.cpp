@@ -122,7 +122,7 @@ TEST_P(SparseFamily, MovesItsWeightsAsDenseTrainingWould) {
   if (GetParam().is_variant() || GetParam().dtype != DType::f32) GTEST_SKIP() << "held to the reference alone";
   const Backend& backend = *backend_;
   const support::TemporaryFolder folder;
-  const Graph graph = frontend::build_zoo_model("wrn-10-2", {.batch = 2, .image_size = 16});
+  const Program graph = frontend::build_zoo_model("wrn-10-2", {.batch = 2, .image_size = 16});
   const ops::UpdateOptions update{.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})};
   for (const double density : {0.01, 0.05, 0.1, 0.3, 0.5, 0.999}) {
     train::Session sparse(compile(graph, backend, {.update = update, .sparse = {.nonzero = density}}), backend, 3);

@@ -20,7 +20,7 @@ constexpr std::int64_t kBatch = 8;
 
 // Weights of 128 x 128, whose gradients want more workspace than there is to gain elsewhere at so small a batch.
 Plan plan_with(std::optional<Bytes> limit, const Backend& backend) {
-  const Graph graph = frontend::build_zoo_model("wrn-10-2", {.batch = 4, .image_size = 16});
+  const Program graph = frontend::build_zoo_model("wrn-10-2", {.batch = 4, .image_size = 16});
   return compile(graph, backend, {.batch = kBatch, .workspace_limit = limit});
 }
 

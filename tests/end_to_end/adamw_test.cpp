@@ -32,9 +32,8 @@ template <typename T>
 void expect_pytorchs_steps(const std::string& run, DType dtype, const Backend& backend, double tolerance) {
   const Json figures = golden("small_cnn_adamw.json");
   const Json& setting = figures["setting"];
-  const Graph graph =
-      frontend::build_zoo_model("small-cnn", {.batch = setting["batch"], .dtype = dtype, .staged_as_bytes = false});
-  train::Session session(compile(graph, backend, {.update = adamw(setting)}), backend, 0);
+  const Program graph = frontend::build_zoo_model("small-cnn", {.batch = setting["batch"], .staged_as_bytes = false});
+  train::Session session(compile(graph, backend, {.precision = dtype, .update = adamw(setting)}), backend, 0);
   session.set_learning_rate(setting["lr"]);
   write_weights(session, figures["parameters"]);
   for (std::uint64_t step = 0; step < setting["steps"]; ++step) {
@@ -63,7 +62,7 @@ TEST(Adamw, CpuBackendFollowsPyTorchInSinglePrecision) {
 
 train::Session session_of(CompileOptions options, const Backend& backend) {
   options.update = {.rule = "adamw", .clip_norm = options.update.clip_norm};
-  const Graph graph = frontend::build_zoo_model("small-cnn", {.batch = 16, .staged_as_bytes = false});
+  const Program graph = frontend::build_zoo_model("small-cnn", {.batch = 16, .staged_as_bytes = false});
   return train::Session(compile(graph, backend, options), backend, 5);
 }
 

@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Checkpointed, ::testing::Values("small-cnn", "w
 TEST(CheckpointedFlops, AreCountedAndBelowOneMoreForwardPassForSegments) {
   const Backend backend = backends::cpu_backend(1);
   const auto ratio = [&](std::string_view strategy) {
-    const Graph graph = frontend::build_zoo_model("wrn-28-2", {.batch = 2});
+    const Program graph = frontend::build_zoo_model("wrn-28-2", {.batch = 2});
     return report::flops_ratio(
         report::flops_of_step(compile(graph, backend, {.checkpoint = parse_checkpoint_strategy(strategy)}).program).step);
   };
@@ -56,7 +56,7 @@ TEST(CheckpointedFlops, AreCountedAndBelowOneMoreForwardPassForSegments) {
 // Batch 100 in microbatches of 10: 24 MB, where residual-2* needs more, for less recomputation.
 TEST(OptimalPlans, FitWhereTheReportsStrategyDoesNot) {
   const Backend backend = backends::cpu_backend(2);
-  const Graph graph = frontend::build_zoo_model("wrn-28-2", {.batch = 10});
+  const Program graph = frontend::build_zoo_model("wrn-28-2", {.batch = 10});
   const auto planned = [&](const CheckpointStrategy& strategy) {
     return compile(graph, backend, {.batch = 100, .checkpoint = strategy});
   };

@@ -29,9 +29,9 @@ template <typename T>
 void expect_pytorchs_steps(const std::string& run, DType dtype, const Backend& backend, double tolerance) {
   const Json figures = golden("wrn_10_1_clipped.json");
   const Json& setting = figures["setting"];
-  const Graph graph =
-      frontend::build_zoo_model("wrn-10-1", {.batch = setting["batch"], .dtype = dtype, .staged_as_bytes = false});
-  train::Session session(compile(graph, backend, {.update = {.clip_norm = setting["clip_norm"]}}), backend, 0);
+  const Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = setting["batch"], .staged_as_bytes = false});
+  train::Session session(compile(graph, backend, {.precision = dtype, .update = {.clip_norm = setting["clip_norm"]}}), backend,
+                         0);
   session.set_learning_rate(setting["lr"]);
   session.set_clip_norm(setting["clip_norm"]);
   write_weights(session, figures["parameters"]);
@@ -60,7 +60,7 @@ TEST(GoldenClipping, CpuBackendFollowsPyTorchInSinglePrecision) {
 }
 
 // Channels that fill no block of any of oneDNN's layouts.
-Graph odd_channels() {
+Program odd_channels() {
   frontend::GraphBuilder b("odd", 4);
   ValueId x = b.features({3, 9, 9});
   x = b.relu("r1", b.conv2d("a", x, {.out_channels = 10, .padding = 1, .bias = true}));

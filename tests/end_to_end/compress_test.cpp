@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Compressed,
                          });
 
 // Convolutions and ReLUs: backward is linear in everything that is packed, and ReLUs have their bits.
-Graph convolutions(std::int64_t batch) {
+Program convolutions(std::int64_t batch) {
   frontend::GraphBuilder b("convolutions", batch);
   ValueId x = b.images({.height = 12, .width = 12, .augment = false});
   for (const char* name : {"conv1", "conv2", "conv3"}) {

@@ -23,13 +23,14 @@ train::Session session_of(const std::string& model, bool drops, const std::strin
   const Backend backend = backends::cpu_backend(2);
   CompileOptions options{
       .batch = kBatch,
+      .precision = dtype,
       .update = {.settings = ops::sgd_settings({.nesterov = false}), .stochastic_rounding = dtype == DType::bf16},
       .sparse = {.nonzero = nonzero},
       .checkpoint = parse_checkpoint_strategy(strategy)};
   if (drops) options.passes.enabled = {"drop_gradients"};
   // Three microbatches, the last one short.
-  train::Session session(
-      compile(frontend::build_zoo_model(model, {.batch = 3, .image_size = kSize, .dtype = dtype}), backend, options), backend, 5);
+  train::Session session(compile(frontend::build_zoo_model(model, {.batch = 3, .image_size = kSize}), backend, options), backend,
+                         5);
   session.set_learning_rate(0.02);
   return session;
 }
@@ -102,12 +103,12 @@ TEST(DroppedGradients, OfManyMicrobatchesAreNotSwallowedByBfloats) {
   constexpr std::int64_t kMany = 100, kSmall = 8;
   const Backend backend = backends::cpu_backend(1);
   const auto session_in = [&](DType dtype) {
-    CompileOptions options{.batch = kMany, .update = {.settings = ops::sgd_settings({.weight_decay = 0, .nesterov = false})}};
+    CompileOptions options{
+        .batch = kMany, .precision = dtype, .update = {.settings = ops::sgd_settings({.weight_decay = 0, .nesterov = false})}};
     options.update.stochastic_rounding = dtype == DType::bf16;
     options.passes.enabled = {"drop_gradients"};
-    train::Session session(
-        compile(frontend::build_zoo_model("small-cnn", {.batch = 1, .image_size = kSmall, .dtype = dtype}), backend, options),
-        backend, 5);
+    train::Session session(compile(frontend::build_zoo_model("small-cnn", {.batch = 1, .image_size = kSmall}), backend, options),
+                           backend, 5);
     session.set_learning_rate(0.002);
     return session;
   };
@@ -141,10 +142,11 @@ TEST(DroppedGradients, OfManyMicrobatchesAreNotSwallowedByBfloats) {
 
 TEST(DroppedGradients, DynamicLossScalingIsRefused) {
   const Backend backend = backends::cpu_backend(1);
-  CompileOptions options{.update = {.settings = ops::sgd_settings({.nesterov = false}), .finds_overflow = true},
+  CompileOptions options{.precision = DType::f16,
+                         .update = {.settings = ops::sgd_settings({.nesterov = false}), .finds_overflow = true},
                          .passes = {.enabled = {"drop_gradients"}}};
   try {
-    compile(frontend::build_zoo_model("small-cnn", {.batch = 3, .dtype = DType::f16}), backend, options);
+    compile(frontend::build_zoo_model("small-cnn", {.batch = 3}), backend, options);
     ADD_FAILURE() << "it was taken";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(),

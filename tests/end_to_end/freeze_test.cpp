@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kBatch = 6;
 
 train::Session session_for(const Backend& backend, const std::vector<std::string>& frozen) {
-  Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = kBatch, .staged_as_bytes = false});
+  Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = kBatch, .staged_as_bytes = false});
   frontend::freeze(graph, frozen);
   return {compile(graph, backend), backend, 3};
 }

@@ -27,16 +27,16 @@ constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kSize = 16;
 
 // Two layers with one weight, a bias, a dropout: what reads a weight twice and draws by the step.
-Graph tied() {
+Program tied() {
   frontend::GraphBuilder b("tied", kBatch);
   ValueId x = b.images({.height = kSize, .width = kSize});
   x = b.relu("relu1", b.conv2d("conv1", x, {.out_channels = 8, .padding = 1, .bias = true}));
   x = b.relu("relu2", b.conv2d("conv2", x, {.out_channels = 8, .padding = 1}));
   x = b.dropout("dropout", b.relu("relu3", b.conv2d("conv3", x, {.out_channels = 8, .padding = 1})), 0.2);
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 10));
-  Graph graph = std::move(b).finish();
+  Program graph = std::move(b).finish();
   const auto weight_of = [&](const std::string& layer) -> ValueId& {
-    for (Node& node : graph.forward.nodes) {
+    for (Node& node : graph.section(SectionKind::forward).nodes) {
       if (node.layer == layer && node.op->name == "conv2d") return node.inputs[1];
     }
     throw std::runtime_error("no layer " + layer);
@@ -59,7 +59,7 @@ train::Session session_of(const Setting& setting, bool fused, Bytes red_zone = B
   CompileOptions options{
       .batch = kBatch, .update = setting.update, .checkpoint = parse_checkpoint_strategy(setting.strategy), .red_zone = red_zone};
   if (fused) options.passes.enabled = {"fuse_update"};
-  const Graph graph =
+  const Program graph =
       setting.model == "tied" ? tied() : frontend::build_zoo_model(setting.model, {.batch = kBatch, .image_size = kSize});
   train::Session session(compile(graph, backend, options), backend, 5);
   session.set_learning_rate(0.05);

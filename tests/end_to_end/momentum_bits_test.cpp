@@ -27,9 +27,9 @@ train::Session session_of(const Backend& backend, const CompileOptions& options,
                           DType dtype = DType::f32) {
   CompileOptions full = options;
   full.batch = kBatch;
-  train::Session session(
-      compile(frontend::build_zoo_model(model, {.batch = kBatch, .image_size = kSize, .dtype = dtype}), backend, full), backend,
-      5);
+  full.precision = dtype;
+  train::Session session(compile(frontend::build_zoo_model(model, {.batch = kBatch, .image_size = kSize}), backend, full),
+                         backend, 5);
   session.set_learning_rate(0.05);
   if (options.update.clip_norm > 0) session.set_clip_norm(options.update.clip_norm);
   return session;
@@ -193,7 +193,7 @@ TEST(MomentumBits, AResumedRunHasTheBitsOfOneThatWasNeverStopped) {
 
 TEST(MomentumBits, FrozenParametersHaveNone) {
   const Backend backend = backends::cpu_backend(1);
-  Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = kBatch, .image_size = kSize});
+  Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = kBatch, .image_size = kSize});
   for (State& state : graph.states) state.trainable = state.trainable && !state.name.starts_with("group3");
   const Plan plan = compile(graph, backend, kEight);
   for (const State& state : plan.program.states) {

@@ -32,9 +32,14 @@ struct Sequences {
   bool weighted = false;
 };
 
+struct Model {
+  Program program;
+  DType dtype;
+};
+
 // Linear layers over the steps of sequences, each step with a label of its own.
-Graph sequences(std::int64_t microbatch, const Sequences& model) {
-  frontend::GraphBuilder b("sequences", microbatch, model.dtype);
+Model sequences(std::int64_t microbatch, const Sequences& model) {
+  frontend::GraphBuilder b("sequences", microbatch);
   ValueId x = b.reshape("rows", b.features({kSteps, kWidth}), {microbatch * kSteps, kWidth});
   x = b.linear("first", x, kWidth);
   if (model.batch_norm) x = b.batch_norm("norm", x, {.group_size = 2});
@@ -44,7 +49,7 @@ Graph sequences(std::int64_t microbatch, const Sequences& model) {
   x = b.linear("head", x, kClasses);
   if (model.dropped_positions) {
     // Added to every row of logits: a table of as many rows as a microbatch has would not be one of positions.
-    const ValueId table = b.parameter("table", {.dtype = model.dtype, .shape = {kClasses, kClasses}},
+    const ValueId table = b.parameter("table", {.dtype = DType::f32, .shape = {kClasses, kClasses}},
                                       {.kind = Initializer::Kind::uniform, .amount = 1});
     x = b.emit("mixed", ops::linear, {x, b.dropout("positions", table, 0.5)}).front();
   }
@@ -52,7 +57,7 @@ Graph sequences(std::int64_t microbatch, const Sequences& model) {
   const ValueId weights =
       model.weighted ? b.input("weights", {.dtype = DType::f32, .shape = {microbatch * kSteps}}) : ValueId::none();
   b.softmax_cross_entropy(x, labels, weights, 0.1);
-  return std::move(b).finish();
+  return {.program = std::move(b).finish(), .dtype = model.dtype};
 }
 
 // What a step is made of, by example and row.
@@ -94,9 +99,9 @@ std::vector<double> values_of(const Executor& executor, StateId id, std::int64_t
 
 // One step of `examples`, in microbatches of the graph's size; the gradients of all parameters, added up over them. `padding`
 // fills the rows of the last microbatch that no example has.
-Outcome run_step(const Graph& graph, const Backend& backend, const Step& step, std::int64_t examples = kBatch,
+Outcome run_step(const Model& model, const Backend& backend, const Step& step, std::int64_t examples = kBatch,
                  int compress_bits = 0, double padding = 0) {
-  const Plan plan = compile(graph, backend, {.compress_bits = compress_bits});
+  const Plan plan = compile(model.program, backend, {.precision = model.dtype, .compress_bits = compress_bits});
   const Program& program = plan.program;
   Executor executor(plan, backend);
   executor.write_scalars({.seed = 9});
@@ -119,7 +124,12 @@ Outcome run_step(const Graph& graph, const Backend& backend, const Step& step, s
       executor.write(input, part_of(narrow, first * kSteps * kWidth, microbatch * kSteps * kWidth));
     }
     executor.write(program.find_state("labels"), part_of(step.labels, first * kSteps, microbatch * kSteps));
-    if (weighted) executor.write(program.find_state("weights"), part_of(step.weights, first * kSteps, microbatch * kSteps));
+    if (weighted) {
+      const std::vector<double> wide(step.weights.begin(), step.weights.end());
+      const bool is_wide = program.state(program.find_state("weights")).type.dtype == DType::f64;
+      executor.write(program.find_state("weights"), is_wide ? part_of(wide, first * kSteps, microbatch * kSteps)
+                                                            : part_of(step.weights, first * kSteps, microbatch * kSteps));
+    }
     executor.write_scalars({.seed = 9,
                             .step = 3,
                             .first_example = static_cast<std::uint64_t>(first),

@@ -39,7 +39,7 @@ double uniform(std::uint64_t stream, std::uint64_t i) {
 
 train::Session session_with_logits(const std::string& model, std::int64_t images, std::int64_t size) {
   const Backend backend = backends::cpu_backend(2);
-  const Graph graph = frontend::build_zoo_model(model, {.batch = images, .image_size = size, .staged_as_bytes = false});
+  const Program graph = frontend::build_zoo_model(model, {.batch = images, .image_size = size, .staged_as_bytes = false});
   return {keep_logits(compile(graph, backend)), backend, 0};
 }
 

@@ -43,8 +43,8 @@ struct TrainedBits {
 };
 
 // Dropout, augmented images, unfused ReLUs with and without batch norm, a maximum's argmax, group norm, a bias.
-inline Graph dropout_network(std::int64_t microbatch, DType dtype) {
-  frontend::GraphBuilder b("dropout-network", microbatch, dtype);
+inline Program dropout_network(std::int64_t microbatch) {
+  frontend::GraphBuilder b("dropout-network", microbatch);
   ValueId x = b.images({.channels = 3, .height = 16, .width = 16, .crop_padding = 2});
   x = b.relu("relu1", b.batch_norm("bn1", b.conv2d("conv1", x, {.out_channels = 16, .padding = 1})));
   x = b.dropout("dropout1", b.relu("relu2", b.conv2d("conv2", x, {.out_channels = 16, .padding = 1, .bias = true})), 0.3);
@@ -57,9 +57,9 @@ inline Graph dropout_network(std::int64_t microbatch, DType dtype) {
   return std::move(b).finish();
 }
 
-inline Graph build(const TrainedModel& model) {
-  if (model.name == "dropout-network") return dropout_network(model.microbatch, model.dtype);
-  return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size, .dtype = model.dtype});
+inline Program build(const TrainedModel& model) {
+  if (model.name == "dropout-network") return dropout_network(model.microbatch);
+  return frontend::build_zoo_model(model.name, {.batch = model.microbatch, .image_size = model.image_size});
 }
 
 // How the steps are compiled; but for compression, what they compute does not depend on it.
@@ -78,6 +78,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how, con
   update.stochastic_rounding = model.dtype == DType::bf16;
   train::Session session(compile(build(model), backend,
                                  {.batch = model.batch,
+                                  .precision = model.dtype,
                                   .update = update,
                                   .sparse = model.sparse,
                                   .checkpoint = parse_checkpoint_strategy(how.checkpoint),

@@ -84,9 +84,9 @@ TEST(GraphBuilder, ShapeErrorsNameTheLayer) {
 }
 
 // The attribute of every node that has it, by layer.
-std::string rows_per_example_of(const Graph& graph) {
+std::string rows_per_example_of(const Program& model) {
   std::string found;
-  for (const Node& node : graph.forward.nodes) {
+  for (const Node& node : model.section(SectionKind::forward).nodes) {
     if (node.attributes.has("rows_per_example"))
       found += node.layer + "=" + std::to_string(node.attributes.integer("rows_per_example")) + " ";
   }
@@ -101,9 +101,9 @@ TEST(GraphBuilder, WhatDrawsOrLeavesPaddingOutKnowsTheRowsOfAnExample) {
   const ValueId table = b.parameter("table", {.dtype = DType::f32, .shape = {6, 8}}, {});
   x = b.add("sum", x, b.dropout("table_alone", b.relu("table_relu", table), 0.5));
   b.softmax_cross_entropy(b.linear("fc", b.dropout("both", x, 0.5), 10));
-  const Graph graph = std::move(b).finish();
-  EXPECT_EQ(rows_per_example_of(graph), "rows=3 norm=3 norm=3 norm=3 table_alone=0 both=3 loss=3 ");
-  for (const Node& node : graph.forward.nodes) {
+  const Program model = std::move(b).finish();
+  EXPECT_EQ(rows_per_example_of(model), "rows=3 norm=3 norm=3 norm=3 table_alone=0 both=3 loss=3 ");
+  for (const Node& node : model.section(SectionKind::forward).nodes) {
     if (node.op == &ops::batch_norm_apply) {
       EXPECT_EQ(node.attributes.integer("group_size"), 3);
     }
@@ -165,11 +165,11 @@ TEST(GraphBuilder, AugmentedImagesKeepPlainOnesForEvaluation) {
   GraphBuilder augmented("model", 2);
   augmented.images({});
   augmented.softmax_cross_entropy(augmented.linear("fc", augmented.features({5}), 10));
-  EXPECT_EQ(std::move(augmented).finish().evaluation_substitutes.size(), 1U);
+  EXPECT_EQ(std::move(augmented).finish().section(SectionKind::forward).in_evaluation.size(), 1U);
   GraphBuilder plain("model", 2);
   plain.images({.augment = false});
   plain.softmax_cross_entropy(plain.linear("fc", plain.features({5}), 10));
-  EXPECT_TRUE(std::move(plain).finish().evaluation_substitutes.empty());
+  EXPECT_TRUE(std::move(plain).finish().section(SectionKind::forward).in_evaluation.empty());
 }
 
 TEST(Freeze, StopsTrainingByPrefix) {
@@ -177,7 +177,7 @@ TEST(Freeze, StopsTrainingByPrefix) {
   ValueId x = b.conv2d("stem.conv", b.features({3, 8, 8}), {.out_channels = 4});
   x = b.batch_norm("stem.bn", x);
   b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
-  Graph graph = std::move(b).finish();
+  Program graph = std::move(b).finish();
   const std::int64_t before = parameter_count(graph);
   freeze(graph, {"stem.conv", "head.b"});
   std::string trainable;
@@ -192,7 +192,7 @@ TEST(Freeze, RefusesAPrefixThatNamesNoParameter) {
   GraphBuilder b("model", 2);
   ValueId x = b.batch_norm("bn", b.features({3, 8, 8}));
   b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
-  Graph graph = std::move(b).finish();
+  Program graph = std::move(b).finish();
   for (const auto& [prefix, nearest] : {std::pair<std::string, std::string>{"heads", "head.weight, head.bias, bn.weight"},
                                         {"bn.running", "bn.weight, bn.bias, head.weight"},
                                         {"bm.weight", "bn.weight, head.weight, bn.bias"},

@@ -27,13 +27,13 @@ std::string refusal(const std::string& model, const ZooOptions& options = {}) {
   return "accepted";
 }
 
-const State* find_state(const Graph& graph, const std::string& name) {
+const State* find_state(const Program& graph, const std::string& name) {
   const auto found =
       std::find_if(graph.states.begin(), graph.states.end(), [&](const State& state) { return state.name == name; });
   return found == graph.states.end() ? nullptr : &*found;
 }
 
-std::int64_t tensors(const Graph& graph) {
+std::int64_t tensors(const Program& graph) {
   return std::count_if(graph.states.begin(), graph.states.end(),
                        [](const State& state) { return state.role == Role::parameter; });
 }
@@ -95,11 +95,11 @@ TEST(Zoo, PreResNetsArePublishedOnesAndSeriesAreOfOneKind) {
 }
 
 TEST(Zoo, ParameterCountDependsOnNeitherBatchNorPrecision) {
-  EXPECT_EQ(count("wrn-10-1", {.batch = 7, .dtype = DType::f64, .staged_as_bytes = false}), count("wrn-10-1"));
+  EXPECT_EQ(count("wrn-10-1", {.batch = 7, .staged_as_bytes = false}), count("wrn-10-1"));
 }
 
 TEST(Zoo, ResNetHasTorchvisionsParameters) {
-  const Graph resnet18 = build_zoo_model("resnet-18", {.image_size = 64});
+  const Program resnet18 = build_zoo_model("resnet-18", {.image_size = 64});
   EXPECT_EQ(tensors(resnet18), 62);
   EXPECT_EQ(tensors(build_zoo_model("resnet-50", {.image_size = 64})), 161);
   for (const char* name :
@@ -112,13 +112,13 @@ TEST(Zoo, ResNetHasTorchvisionsParameters) {
   EXPECT_EQ(find_state(resnet18, "layer2.0.downsample.0.weight")->type.shape, Shape({128, 64, 1, 1}));
   EXPECT_EQ(find_state(resnet18, "fc.weight")->type.shape, Shape({1000, 512}));
 
-  const Graph resnet50 = build_zoo_model("resnet-50", {.image_size = 64});
+  const Program resnet50 = build_zoo_model("resnet-50", {.image_size = 64});
   EXPECT_EQ(find_state(resnet50, "layer1.0.downsample.0.weight")->type.shape, Shape({256, 64, 1, 1}));
   EXPECT_EQ(find_state(resnet50, "layer3.5.conv3.weight")->type.shape, Shape({1024, 256, 1, 1}));
 }
 
 TEST(Zoo, VggHasTorchvisionsParameters) {
-  const Graph vgg = build_zoo_model("vgg-16", {});
+  const Program vgg = build_zoo_model("vgg-16", {});
   EXPECT_EQ(tensors(vgg), 32);
   EXPECT_EQ(find_state(vgg, "features.0.weight")->type.shape, Shape({64, 3, 3, 3}));
   EXPECT_EQ(find_state(vgg, "features.28.bias")->type.shape, Shape({512}));
@@ -127,12 +127,11 @@ TEST(Zoo, VggHasTorchvisionsParameters) {
 }
 
 TEST(Zoo, InputIsStagedAsAsked) {
-  const Graph bytes = build_zoo_model("small-cnn", {.batch = 5});
+  const Program bytes = build_zoo_model("small-cnn", {.batch = 5});
   EXPECT_EQ(to_string(find_state(bytes, "images")->type), "u8[5x3x32x32]/channels_last");
   EXPECT_EQ(find_state(bytes, "features"), nullptr);
-  const Graph numbers =
-      build_zoo_model("small-cnn", {.batch = 5, .image_size = 16, .dtype = DType::f64, .staged_as_bytes = false});
-  EXPECT_EQ(to_string(find_state(numbers, "features")->type), "f64[5x3x16x16]/channels_last");
+  const Program numbers = build_zoo_model("small-cnn", {.batch = 5, .image_size = 16, .staged_as_bytes = false});
+  EXPECT_EQ(to_string(find_state(numbers, "features")->type), "f32[5x3x16x16]/channels_last");
   EXPECT_EQ(find_state(numbers, "images"), nullptr);
   EXPECT_EQ(to_string(find_state(numbers, "labels")->type), "i32[5]");
 }
@@ -160,7 +159,6 @@ TEST(Zoo, ImpossibleOptionsAreRefused) {
   EXPECT_EQ(refusal("small-cnn", {.batch = 0}), "a batch of 0 examples is not possible; use at least 1");
   EXPECT_EQ(refusal("small-cnn", {.classes = 1}), "1 classes are not possible; use at least 2");
   EXPECT_EQ(refusal("small-cnn", {.classes = -3}), "-3 classes are not possible; use at least 2");
-  EXPECT_EQ(refusal("small-cnn", {.dtype = DType::u8}), "models are built in bf16, f16, f32 or f64, not u8");
   EXPECT_EQ(refusal("vgg-16", {.image_size = 16}),
             "layer 'features.30': max_pool: a window of 2 does not fit an input of 1 with padding 0");
   EXPECT_EQ(refusal("small-cnn", {.image_size = -1}),
@@ -168,27 +166,6 @@ TEST(Zoo, ImpossibleOptionsAreRefused) {
   EXPECT_EQ(refusal("small-cnn", {.image_size = 2, .staged_as_bytes = false}),
             "layer 'pool2': max_pool: a window of 2 does not fit an input of 1 with padding 0");
   EXPECT_EQ(refusal("wrn-10-100000"), "layer 'group3.block1.conv2': shape [6400000x6400000x3x3] has more than 2^48 elements");
-}
-
-// What each state of a half-precision model is stored in.
-TEST(Zoo, HalfPrecisionKeepsNormalisationInSinglePrecision) {
-  for (const auto& [name, half] :
-       {std::pair{"wrn-10-1", DType::f16}, std::pair{"wrn-10-1", DType::bf16}, std::pair{"resnet-18", DType::bf16},
-        std::pair{"vgg-16", DType::f16}, std::pair{"small-cnn", DType::bf16}}) {
-    const Graph graph = build_zoo_model(name, {.batch = 2, .image_size = 32, .dtype = half});
-    for (const State& state : graph.states) {
-      if (state.role != Role::parameter && state.role != Role::statistic) continue;
-      const bool of_norm = state.role == Role::statistic ||
-                           find_state(graph, state.name.substr(0, state.name.rfind('.')) + ".running_mean") != nullptr;
-      EXPECT_EQ(state.type.dtype, of_norm ? DType::f32 : half) << name << " " << state.name;
-    }
-    for (const Node& node : graph.forward.nodes) {
-      const Type& first = graph.forward.value(node.outputs.front()).type;
-      const bool of_norm = node.op->name.starts_with("batch_norm_") && node.op->name != "batch_norm_apply";
-      if (node.op->loss != nullptr || first.dtype == DType::f64) continue;
-      EXPECT_EQ(first.dtype, of_norm ? DType::f32 : half) << name << " " << node.layer;
-    }
-  }
 }
 
 TEST(Zoo, EveryEntryIsListed) {

@@ -19,10 +19,10 @@ TrainedModel model(std::string name, std::int64_t microbatch = 4) {
   return {.name = std::move(name), .microbatch = microbatch, .batch = 6, .image_size = 16, .steps = 10, .threads = 1};
 }
 
-TrainedModel sparse(SparseStore::Method method) {
+TrainedModel sparse(SparseMethod method) {
   TrainedModel sparse = model("wrn-10-1");
   sparse.sparse = {.nonzero = 0.3, .method = method, .rewire_fraction = 0.02, .threshold = 0.01};
-  if (method != SparseStore::Method::fixed) sparse.rewire_every = 3;
+  if (method != SparseMethod::fixed) sparse.rewire_every = 3;
   return sparse;
 }
 
@@ -50,11 +50,11 @@ const Case kCases[] = {
      model("wrn-10-1"),
      {.with = {"drop_gradients"}, .update = {.settings = ops::sgd_settings({.nesterov = false})}}},
     {"wrn-10-1 fuse-update", model("wrn-10-1", 6), {.with = {"fuse_update"}}},
-    {"wrn-10-1 sparse fixed", sparse(SparseStore::Method::fixed)},
-    {"wrn-10-1 sparse set", sparse(SparseStore::Method::set)},
-    {"wrn-10-1 sparse dsr", sparse(SparseStore::Method::dsr)},
+    {"wrn-10-1 sparse fixed", sparse(SparseMethod::fixed)},
+    {"wrn-10-1 sparse set", sparse(SparseMethod::set)},
+    {"wrn-10-1 sparse dsr", sparse(SparseMethod::dsr)},
     {"wrn-10-1 sparse dsr momentum-bits 8",
-     sparse(SparseStore::Method::dsr),
+     sparse(SparseMethod::dsr),
      {.update = {.settings = ops::sgd_settings({.momentum_bits = 8})}}},
     {"preresnet-20 sqrt", model("preresnet-20"), {.checkpoint = "sqrt"}},
     {"dropout-network", model("dropout-network")},

@@ -10,16 +10,17 @@
 #include "base/error.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
+#include "passes/narrow.h"
 
 namespace snug::testing {
 namespace {
 
-Graph two_layers() {
+Program two_layers() {
   return model_on_vectors([](GraphBuilder& b, ValueId x) { return b.relu("r", b.linear("a", x, 4)); });
 }
 
 TEST(AddUpdate, APlainStepForEveryParameter) {
-  const Program program = add_update(lower(two_layers(), {}),
+  const Program program = add_update(differentiate(two_layers()),
                                      {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0.1, .nesterov = false})});
   verify(program, "in a test");
   EXPECT_EQ(nodes_of(program, SectionKind::update, Phase::update),
@@ -32,7 +33,7 @@ TEST(AddUpdate, APlainStepForEveryParameter) {
 }
 
 TEST(AddUpdate, MomentumIsAStateOfItsOwnForEveryParameter) {
-  const Program program = add_update(lower(two_layers(), {}),
+  const Program program = add_update(differentiate(two_layers()),
                                      {.settings = ops::sgd_settings({.momentum = 0.9, .weight_decay = 0, .nesterov = true})});
   for (const char* name : {"a.weight", "a.bias", "head.weight"}) {
     const StateId momentum = program.find_state(std::string(name) + ".momentum");
@@ -51,10 +52,10 @@ TEST(AddUpdate, MomentumIsAStateOfItsOwnForEveryParameter) {
 }
 
 TEST(AddUpdate, AGroupsSettingsAreThoseOfTheParametersItNames) {
-  const Program program =
-      add_update(lower(two_layers(), {}), {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0.1, .nesterov = false}),
-                                           .groups = {{.pattern = "*.bias", .settings = {{"weight_decay", 0.0}}},
-                                                      {.pattern = "a.*", .settings = {{"weight_decay", 0.5}}}}});
+  const Program program = add_update(differentiate(two_layers()),
+                                     {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0.1, .nesterov = false}),
+                                      .groups = {{.pattern = "*.bias", .settings = {{"weight_decay", 0.0}}},
+                                                 {.pattern = "a.*", .settings = {{"weight_decay", 0.5}}}}});
   std::string decays;
   for (const Node& node : program.find_section(SectionKind::update)->nodes)
     decays += fmt::format("{} {} ", node.layer, node.attributes.real("weight_decay"));
@@ -62,9 +63,9 @@ TEST(AddUpdate, AGroupsSettingsAreThoseOfTheParametersItNames) {
 }
 
 TEST(AddUpdate, ARuleThatRoundsToNearestAloneRefusesToRoundStochastically) {
-  GraphBuilder b("narrow", 2, DType::bf16);
+  GraphBuilder b("narrow", 2);
   b.softmax_cross_entropy(b.linear("head", b.features({3}), 5));
-  const Program program = lower(std::move(b).finish(), {});
+  const Program program = differentiate(narrow(std::move(b).finish(), DType::bf16));
   EXPECT_NO_THROW(add_update(program, {.stochastic_rounding = true}));
   EXPECT_NO_THROW(add_update(program, {.rule = "adamw"}));
   EXPECT_THROW(add_update(program, {.rule = "adamw", .stochastic_rounding = true}), UserError);
@@ -80,7 +81,7 @@ TEST(AddUpdate, PatternsMatchWholeNames) {
 }
 
 TEST(AddUpdate, ARuleThatCountsUpdatesHasTheCountBeforeTheFirst) {
-  const Program program = add_update(lower(two_layers(), {}), {.rule = "adamw", .clip_norm = 1});
+  const Program program = add_update(differentiate(two_layers()), {.rule = "adamw", .clip_norm = 1});
   verify(program, "in a test");
   EXPECT_EQ(ops_of(program, SectionKind::update, Phase::update),
             "sum_of_squares sum_of_squares sum_of_squares clip_factor count_update adamw adamw adamw ");
@@ -91,16 +92,16 @@ TEST(AddUpdate, ARuleThatCountsUpdatesHasTheCountBeforeTheFirst) {
 }
 
 TEST(AddUpdate, UnknownRulesAndSettingsAreRefused) {
-  EXPECT_THROW(add_update(lower(two_layers(), {}), {.rule = "adagrad"}), UserError);
-  EXPECT_THROW(add_update(lower(two_layers(), {}), {.settings = {{"beta1", 0.9}}}), UserError);
-  EXPECT_THROW(add_update(lower(two_layers(), {}), {.groups = {{.pattern = "*", .settings = {{"weigth_decay", 0.0}}}}}),
+  EXPECT_THROW(add_update(differentiate(two_layers()), {.rule = "adagrad"}), UserError);
+  EXPECT_THROW(add_update(differentiate(two_layers()), {.settings = {{"beta1", 0.9}}}), UserError);
+  EXPECT_THROW(add_update(differentiate(two_layers()), {.groups = {{.pattern = "*", .settings = {{"weigth_decay", 0.0}}}}}),
                UserError);
-  EXPECT_THROW(add_update(lower(two_layers(), {}), {.rule = "adamw", .settings = {{"beta1", 1.0}}}), UserError);
+  EXPECT_THROW(add_update(differentiate(two_layers()), {.rule = "adamw", .settings = {{"beta1", 1.0}}}), UserError);
 }
 
 TEST(AddUpdate, MeasuresAllGradientsBeforeTheFirstUpdate) {
   const Program program =
-      add_update(lower(two_layers(), {}),
+      add_update(differentiate(two_layers()),
                  {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false}), .clip_norm = 2});
   EXPECT_EQ(nodes_of(program, SectionKind::update, Phase::update),
             "%a.weight.squares = sum_of_squares(a.weight.grad@0) : f64[1] scalar ; update a.weight\n"
@@ -117,7 +118,7 @@ TEST(AddUpdate, MeasuresAllGradientsBeforeTheFirstUpdate) {
 }
 
 TEST(AddUpdate, OverflowsAreFoundByTheSameNodes) {
-  const auto text = [](const ops::UpdateOptions& update) { return print(add_update(lower(two_layers(), {}), update)); };
+  const auto text = [](const ops::UpdateOptions& update) { return print(add_update(differentiate(two_layers()), update)); };
   std::string found = text({.finds_overflow = true});
   const std::string mark = " {finds_overflow=1}";
   ASSERT_TRUE(contains(found, mark));
@@ -126,50 +127,50 @@ TEST(AddUpdate, OverflowsAreFoundByTheSameNodes) {
 }
 
 TEST(AddUpdate, ReadsBackFromText) {
-  const Program program = add_update(lower(two_layers(), {}), {.clip_norm = 2});
+  const Program program = add_update(differentiate(two_layers()), {.clip_norm = 2});
   EXPECT_EQ(print(parse_program(print(program), ops::find)), print(program));
 }
 
 TEST(AddUpdate, TheNumberItselfIsNoPartOfTheProgram) {
-  const auto text = [](double clip_norm) { return print(add_update(lower(two_layers(), {}), {.clip_norm = clip_norm})); };
+  const auto text = [](double clip_norm) { return print(add_update(differentiate(two_layers()), {.clip_norm = clip_norm})); };
   EXPECT_EQ(text(2), text(0.5));
   EXPECT_EQ(text(2), text(std::numeric_limits<double>::infinity()));
   EXPECT_FALSE(contains(text(0), "gradient_norm"));
 }
 
 TEST(AddUpdate, FrozenParametersDoNotCount) {
-  Graph graph = two_layers();
+  Program graph = two_layers();
   frontend::freeze(graph, {"a"});
-  EXPECT_EQ(ops_of(add_update(lower(graph, {}), {.clip_norm = 1}), SectionKind::update, Phase::update),
+  EXPECT_EQ(ops_of(add_update(differentiate(graph), {.clip_norm = 1}), SectionKind::update, Phase::update),
             "sum_of_squares clip_factor sgd ");
   frontend::freeze(graph, {"head"});
-  const Program nothing = add_update(lower(graph, {}), {.clip_norm = 1});
+  const Program nothing = add_update(differentiate(graph), {.clip_norm = 1});
   EXPECT_TRUE(nothing.find_section(SectionKind::update)->nodes.empty());
   EXPECT_FALSE(nothing.find_state("gradient_norm").valid());
 }
 
 TEST(AddUpdate, FrozenParametersHaveNoUpdateAndNoState) {
-  Graph graph = two_layers();
+  Program graph = two_layers();
   frontend::freeze(graph, {"a"});
-  const Program program = add_update(lower(graph, {}), {});
+  const Program program = add_update(differentiate(graph), {});
   EXPECT_EQ(ops_of(program, SectionKind::update, Phase::update), "sgd ");
   EXPECT_FALSE(program.find_state("a.weight.momentum").valid());
   EXPECT_TRUE(program.find_state("head.weight.momentum").valid());
 }
 
 TEST(AddUpdate, ASharedParameterHasOneUpdate) {
-  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+  const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     const ValueId w = b.parameter("w", {.dtype = DType::f32, .shape = {3, 3}}, {});
     for (const char* name : {"first", "second"}) x = b.emit(name, ops::linear, {x, w}).front();
     return x;
   });
-  EXPECT_TRUE(contains(nodes_of(add_update(lower(graph, {}), {}), SectionKind::update, Phase::update),
+  EXPECT_TRUE(contains(nodes_of(add_update(differentiate(graph), {}), SectionKind::update, Phase::update),
                        "w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, "));
 }
 
 TEST(AddUpdate, ImpossibleNormsAreRefused) {
-  EXPECT_THROW(add_update(lower(two_layers(), {}), {.clip_norm = -1}), UserError);
-  EXPECT_THROW(add_update(lower(two_layers(), {}), {.clip_norm = std::numeric_limits<double>::quiet_NaN()}), UserError);
+  EXPECT_THROW(add_update(differentiate(two_layers()), {.clip_norm = -1}), UserError);
+  EXPECT_THROW(add_update(differentiate(two_layers()), {.clip_norm = std::numeric_limits<double>::quiet_NaN()}), UserError);
 }
 
 }  // namespace

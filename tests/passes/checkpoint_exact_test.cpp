@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/chain_programme.h"
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "before_after.h"
 #include "frontend/graph_builder.h"
 #include "integer_programme.h"
@@ -142,7 +142,7 @@ TEST(ChainAgainstIntegerProgramme, IsWithinTwoPercentOfTheStepOnAverage) {
 }
 
 // Linear layers, ReLUs and sums over whatever was made before: skips of any length, branches that end anywhere.
-Graph random_graph(std::mt19937& random) {
+Program random_graph(std::mt19937& random) {
   const auto pick = [&](std::size_t count) { return static_cast<std::size_t>(random()) % count; };
   frontend::GraphBuilder b("random", 4);
   std::vector<ValueId> values{b.features({16})};
@@ -226,8 +226,8 @@ TEST(GeneralGraphsAgainstIntegerProgramme, TheGapIsReported) {
   Gaps gaps;
   int recomputing = 0;
   for (int graph = 0; graph < 20; ++graph) {
-    const Graph model = random_graph(random);
-    const Program program = eliminate_dead_nodes(lower(model, {.recipes = choose_recipes(model)}), {.backend = backend});
+    const Program model = random_graph(random);
+    const Program program = eliminate_dead_nodes(differentiate(choose_recipes(model)), {.backend = backend});
     const Section& before = *program.find_section(SectionKind::micro);
     CostTable costs;
     double forward_cost = 0;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "before_after.h"
 #include "frontend/zoo.h"
 #include "passes/chain_measures.h"
@@ -16,8 +16,8 @@ namespace {
 
 Program zoo_program(const std::string& name, std::int64_t batch, std::int64_t image_size = 0) {
   const AcceptingBackend backend;
-  const Graph graph = fuse(frontend::build_zoo_model(name, {.batch = batch, .image_size = image_size}));
-  return eliminate_dead_nodes(lower(graph, {.recipes = choose_recipes(graph)}), {.backend = backend});
+  const Program graph = fuse(frontend::build_zoo_model(name, {.batch = batch, .image_size = image_size}));
+  return eliminate_dead_nodes(differentiate(choose_recipes(graph)), {.backend = backend});
 }
 
 struct Result {
@@ -31,7 +31,7 @@ Result planned(const Program& program, const CheckpointStrategy& strategy, const
   const AcceptingBackend backend({.workspace = {{"conv2d_grad_weight", Bytes(50'000)}}});
   const PassContext context{.backend = backend, .checkpoint = strategy, .costs = costs};
   std::vector<PassTiming> timings;
-  const Program after = run_passes(program, pipeline(), context, {}, timings);
+  const Program after = run_passes(program, memory_passes(), context, {}, timings);
   const Section& micro = *after.find_section(SectionKind::micro);
   Result result{.bytes = fullest_bytes(micro), .text = print(after)};
   for (const Node& node : micro.nodes) {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "before_after.h"
 #include "frontend/zoo.h"
@@ -161,8 +161,8 @@ TEST(CheckpointStrategies, AreParsedAndPrinted) {
 
 Program zoo_program(const std::string& name, std::int64_t image_size = 0) {
   const AcceptingBackend backend;
-  const Graph graph = fuse(frontend::build_zoo_model(name, {.batch = 4, .image_size = image_size}));
-  return eliminate_dead_nodes(lower(graph, {.recipes = choose_recipes(graph)}), {.backend = backend});
+  const Program graph = fuse(frontend::build_zoo_model(name, {.batch = 4, .image_size = image_size}));
+  return eliminate_dead_nodes(differentiate(choose_recipes(graph)), {.backend = backend});
 }
 
 const Section& micro(const Program& program) { return *program.find_section(SectionKind::micro); }

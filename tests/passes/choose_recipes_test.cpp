@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "ir/op.h"
@@ -17,13 +17,12 @@ namespace {
 using frontend::GraphBuilder;
 
 // "r=bits p=argmax ": the recipes of the layers that have a choice.
-std::string chosen(const Graph& graph) {
-  const std::vector<int> recipes = choose_recipes(graph);
+std::string chosen(Program graph) {
+  const Program model = choose_recipes(std::move(graph));
   std::string text;
-  for (std::size_t i = 0; i < recipes.size(); ++i) {
-    const Node& node = graph.forward.nodes[i];
-    if (node.op->gradients.size() > 1)
-      text += node.layer + "=" + std::string(node.op->gradients[static_cast<std::size_t>(recipes[i])].name) + " ";
+  for (const Node& node : model.section(SectionKind::forward).nodes) {
+    const auto recipe = static_cast<std::size_t>(node.attributes.integer_or(kRecipe, 0));
+    if (node.op->gradients.size() > 1) text += node.layer + "=" + std::string(node.op->gradients[recipe].name) + " ";
   }
   return text;
 }
@@ -33,7 +32,7 @@ std::string on_images(Layers layers, const std::vector<std::string>& frozen = {}
   GraphBuilder b("model", 2);
   const ValueId x = b.conv2d("stem", b.features({3, 8, 8}), {.out_channels = 4, .padding = 1});
   b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", layers(b, x)), 5, false));
-  Graph graph = std::move(b).finish();
+  Program graph = std::move(b).finish();
   frontend::freeze(graph, frozen);
   return chosen(graph);
 }
@@ -138,7 +137,7 @@ TEST(ChooseRecipes, AFrozenLinearLayerKeepsNoInput) {
   GraphBuilder b("model", 2);
   const ValueId r = b.relu("r", b.linear("a", b.features({6}), 4));
   b.softmax_cross_entropy(b.linear("head", r, 5));
-  Graph graph = std::move(b).finish();
+  Program graph = std::move(b).finish();
   frontend::freeze(graph, {"head.bias"});
   EXPECT_EQ(chosen(graph), "r=output ");
   frontend::freeze(graph, {"head.weight"});
@@ -154,9 +153,9 @@ TEST(ChooseRecipes, WindowsTooLargeToNumberKeepTheInput) {
   GraphBuilder b("model", 2);
   const ValueId x = b.conv2d("c", b.features({3, 20, 20}), {.out_channels = 4, .padding = 1});
   b.softmax_cross_entropy(b.linear("head", b.flatten("flat", b.max_pool("p", x, {.kernel = 20, .stride = 20})), 5));
-  const Graph graph = std::move(b).finish();
+  const Program graph = std::move(b).finish();
   EXPECT_EQ(chosen(graph), "p=input ");
-  EXPECT_NO_THROW(lower(graph, {.recipes = choose_recipes(graph)}));
+  EXPECT_NO_THROW(differentiate(choose_recipes(graph)));
 }
 
 TEST(ChooseRecipes, VggKeepsBitsOnlyBeforePoolsAndDropout) {

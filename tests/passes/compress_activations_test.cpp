@@ -144,8 +144,8 @@ TEST(CompressActivations, RunsOnlyWhenItIsAskedForAndTakesNoOtherWidth) {
                            "w.grad@1 = add(w.grad@0, %g) : state ; backward g\n";
   const auto run = [&](const PassOptions& options, int bits) {
     std::vector<PassTiming> timings;
-    return print(
-        run_passes(parse_program(text, ops::find), pipeline(), {.backend = backend, .compress_bits = bits}, options, timings));
+    return print(run_passes(parse_program(text, ops::find), memory_passes(), {.backend = backend, .compress_bits = bits}, options,
+                            timings));
   };
   EXPECT_EQ(run({}, 4).find("pack("), std::string::npos);
   EXPECT_NE(run({.enabled = {"compress_activations"}}, 4).find("unpack("), std::string::npos);

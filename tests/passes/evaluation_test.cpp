@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "before_after.h"
 #include "frontend/zoo.h"
 #include "passes/choose_recipes.h"
@@ -14,9 +14,9 @@ namespace {
 
 Program compiled(const std::string& model) {
   const AcceptingBackend backend;
-  const Graph graph = frontend::build_zoo_model(model, {.batch = 2, .image_size = 32});
+  const Program graph = frontend::build_zoo_model(model, {.batch = 2, .image_size = 32});
   std::vector<PassTiming> timings;
-  return run_passes(lower(graph, {.recipes = choose_recipes(graph)}), pipeline(), {.backend = backend}, {}, timings);
+  return run_passes(differentiate(choose_recipes(graph)), memory_passes(), {.backend = backend}, {}, timings);
 }
 
 std::multiset<std::string_view> ops_of(const Section& section) {

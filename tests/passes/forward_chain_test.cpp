@@ -3,16 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "passes/choose_recipes.h"
 #include "support/chain_networks.h"
 
 namespace snug::testing {
 namespace {
 
-Program training(const Graph& graph) { return lower(graph, {.recipes = choose_recipes(graph)}); }
+Program training(const Program& graph) { return differentiate(choose_recipes(graph)); }
 
-ForwardChain chain_of(const Graph& graph) {
+ForwardChain chain_of(const Program& graph) {
   const Program program = training(graph);
   const Section& micro = *program.find_section(SectionKind::micro);
   return find_chain(micro, find_forward_pass(micro));
@@ -32,10 +32,10 @@ TEST(ForwardChain, WhatIsMadeCheaplyFromStatesForbidsNoCut) {
 }
 
 TEST(ForwardChain, WhatEveryLaterLayerReadsStaysBesideIt) {
-  const Graph graph = encoder_and_decoder();
+  const Program graph = encoder_and_decoder();
   const ForwardChain chain = chain_of(graph);
   ASSERT_EQ(chain.beside.size(), 1U);
-  EXPECT_EQ(graph.forward.value(chain.beside[0]).name, "encoder15.relu");
+  EXPECT_EQ(graph.section(SectionKind::forward).value(chain.beside[0]).name, "encoder15.relu");
   EXPECT_GE(chain.links.size(), std::size_t{2 * kLayers});
   EXPECT_LE(longest(chain), 6U);
   for (const Link& link : chain.links) {

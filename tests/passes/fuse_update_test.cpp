@@ -129,7 +129,7 @@ TEST(FuseUpdate, RunsOnlyWhenItIsAskedForAndBeforeSumsMove) {
   const std::string text = unfused(gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n");
   const auto has_accumulator = [&](const PassOptions& options) {
     std::vector<PassTiming> timings;
-    return run_passes(parse_program(text, ops::find), pipeline(), {.backend = backend}, options, timings)
+    return run_passes(parse_program(text, ops::find), memory_passes(), {.backend = backend}, options, timings)
         .find_state("w.grad")
         .valid();
   };

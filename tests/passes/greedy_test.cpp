@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/liveness.h"
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "base/philox.h"
 #include "before_after.h"
 #include "frontend/graph_builder.h"
@@ -53,9 +53,9 @@ int clones_of(const Program& program) {
   return static_cast<int>(std::ranges::count_if(micro(program).nodes, [](const Node& n) { return n.phase == Phase::recompute; }));
 }
 
-Program training(const Graph& model) {
-  const Graph graph = fuse(model);
-  return lower(graph, {.recipes = choose_recipes(graph)});
+Program training(const Program& model) {
+  const Program graph = fuse(model);
+  return differentiate(choose_recipes(graph));
 }
 
 // ---- What comes out, as text. Values have 32 bytes, and take 64 each. ----

@@ -19,7 +19,7 @@ Program swap_nodes(Program program, const PassContext& /*context*/) {
 }
 
 const std::vector<Pass> kPasses{{.name = "rename", .run = rename_first}, {.name = "swap", .run = swap_nodes}};
-const std::vector<Pass> kRenameOnly{{.name = "rename", .required = true, .run = rename_first}};
+const std::vector<Pass> kRenameOnly{{.name = "rename", .always_because = "nothing runs without it", .run = rename_first}};
 
 const std::string kNodes = "%a = relu(x@0) : f32[2x4] activation ; forward a\n%b = relu(%a) : f32[2x4] activation ; forward b\n";
 const std::string kRenamed =
@@ -36,6 +36,7 @@ Ran run(const std::vector<Pass>& passes, PassOptions options = {}) {
   Ran ran;
   options.dump = [&](std::string_view pass, const std::string& text) { ran.dumps.push_back(std::string(pass) + "\n" + text); };
   try {
+    check_pass_names(passes, options);
     ran.text = nodes_of(run_passes(program_of(kNodes), passes, {.backend = backend}, options, ran.timings));
   } catch (const UserError& error) {
     ran.text = std::string("UserError: ") + error.what();
@@ -88,14 +89,15 @@ TEST(RunPasses, RefusesToTurnOffWhatIsRequired) {
             "UserError: pass 'rename' cannot be turned off: nothing runs without it");
 }
 
-TEST(Pipeline, SelectsKernelsAndSharesBytesLast) {
+TEST(Pipeline, MakesAProgramOfTheModelThenRewritesIt) {
   std::string names;
-  for (const Pass& pass : pipeline()) {
-    names += std::string(pass.name) + " ";
+  for (const Pass& pass : pipeline()) names += std::string(pass.name) + " ";
+  for (const Pass& pass : memory_passes()) {
     EXPECT_TRUE(pass.exactness == Exactness::exact || pass.on_request) << pass.name << " changes bits, and nobody asked for it";
-    EXPECT_EQ(pass.required, pass.name == "select_kernels") << pass.name;
+    EXPECT_EQ(pass.always_because.empty(), pass.name != "select_kernels") << pass.name;
   }
   EXPECT_EQ(names,
+            "narrow fuse sparsify choose_layouts choose_recipes differentiate add_update "
             "eliminate_dead_nodes checkpoint compress_activations offload_activations drop_gradients fuse_update "
             "accumulate_in_place prepack_weights select_kernels share_bytes ");
 }

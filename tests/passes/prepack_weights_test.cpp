@@ -82,14 +82,14 @@ TEST(PrepackWeights, RunsOnlyWhenItIsAskedFor) {
                                         "section update\n");
   const auto has_copies = [&](const PassOptions& options) {
     std::vector<PassTiming> timings;
-    const Program program = run_passes(parse_program(text, ops::find), pipeline(), {.backend = backend}, options, timings);
+    const Program program = run_passes(parse_program(text, ops::find), memory_passes(), {.backend = backend}, options, timings);
     return program.find_section(SectionKind::derive) != nullptr;
   };
   EXPECT_FALSE(has_copies({.disabled = {"eliminate_dead_nodes"}}));
   EXPECT_TRUE(has_copies({.disabled = {"eliminate_dead_nodes"}, .enabled = {"prepack_weights"}}));
   EXPECT_FALSE(has_copies({.disabled = {"eliminate_dead_nodes", "prepack_weights"}, .enabled = {"prepack_weights"}}));
-  EXPECT_THROW(has_copies({.enabled = {"share_bytes"}}), UserError);
-  EXPECT_THROW(has_copies({.enabled = {"no_such_pass"}}), UserError);
+  EXPECT_THROW(check_pass_names(pipeline(), {.enabled = {"share_bytes"}}), UserError);
+  EXPECT_THROW(check_pass_names(pipeline(), {.enabled = {"no_such_pass"}}), UserError);
 }
 
 }  // namespace

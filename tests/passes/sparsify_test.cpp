@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
@@ -11,37 +11,36 @@
 #include "ops/ops.h"
 #include "ops/sparse.h"
 #include "passes/add_update.h"
-#include "passes/sparse_sections.h"
 
 namespace snug {
 namespace {
 
-Program lowered(const Graph& graph) {
-  Program program = add_sparse_sections(add_update(lower(graph, {}), {}), graph.sparse);
+Program lowered(const Program& graph) {
+  Program program = add_update(differentiate(graph), {});
   verify(program, "in a test");
   return program;
 }
 
-const State* find(const Graph& graph, std::string_view name) {
+const State* find(const Program& graph, std::string_view name) {
   for (const State& state : graph.states) {
     if (state.name == name) return &state;
   }
   return nullptr;
 }
 
-Graph wrn(double nonzero, SparseStore::Method method = SparseStore::Method::dsr) {
+Program wrn(double nonzero, SparseMethod method = SparseMethod::dsr) {
   return sparsify(frontend::build_zoo_model("wrn-28-2", {.batch = 2}), {.nonzero = nonzero, .method = method});
 }
 
 TEST(Sparsify, StoresAllConvolutionsButTheFirst) {
-  const Graph graph = wrn(0.3);
-  EXPECT_EQ(graph.sparse.tensors.size(), 24U);
+  const Program graph = wrn(0.3);
+  EXPECT_EQ(ops::sparse_tensors(graph).size(), 24U);
   EXPECT_NE(find(graph, "stem.conv.weight"), nullptr);
   EXPECT_NE(find(graph, "head.fc.weight"), nullptr);
   EXPECT_EQ(find(graph, "group1.block1.conv1.weight"), nullptr);
   int dense = 0;
   int sparse = 0;
-  for (const Node& node : graph.forward.nodes) {
+  for (const Node& node : graph.section(SectionKind::forward).nodes) {
     dense += node.op == &ops::conv2d ? 1 : 0;
     sparse += node.op == &ops::sparse_conv2d ? 1 : 0;
   }
@@ -50,17 +49,21 @@ TEST(Sparsify, StoresAllConvolutionsButTheFirst) {
 }
 
 TEST(Sparsify, TakesTheBytesOfTheNonzerosAndTheirIndex) {
-  const Graph graph = wrn(0.3);
+  const Program graph = wrn(0.3);
   // 1,451,520 weights, 1152 columns in the widest.
   EXPECT_EQ(find(graph, "sparse.weight")->type, (Type{.dtype = DType::f32, .shape = {435'456}}));
   EXPECT_EQ(find(graph, "sparse.columns")->type.bytes().count(), 435'456 * 11 / 8 + 8);
   EXPECT_EQ(find(graph, "sparse.rows")->type.elements(), 1792 + 1);
-  EXPECT_EQ(graph.sparse.target, 6000 * 10 / 3);  // the report's 20,000
+  EXPECT_EQ(graph.section(SectionKind::rewire).nodes.front().attributes.integer("target"), 6000 * 10 / 3);  // the report's 20,000
   // The same density in every tensor, and the sum exact.
   std::int64_t sum = 0;
-  for (const SparseTensor& tensor : graph.sparse.tensors) {
-    EXPECT_NEAR(static_cast<double>(tensor.nonzeros), 0.3 * static_cast<double>(tensor.shape.elements()), 1);
-    sum += tensor.nonzeros;
+  const std::vector<std::int64_t>& nonzeros =
+      graph.section(SectionKind::init).nodes.front().attributes.integers("tensor_nonzeros");
+  const std::vector<ops::NamedSlot> tensors = ops::sparse_tensors(graph);
+  ASSERT_EQ(nonzeros.size(), tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    EXPECT_NEAR(static_cast<double>(nonzeros[i]), 0.3 * static_cast<double>(tensors[i].slot.shape.elements()), 1);
+    sum += nonzeros[i];
   }
   EXPECT_EQ(sum, 435'456);
 }
@@ -80,7 +83,7 @@ TEST(Sparsify, GivesTheStoreOneGradientAndOneMomentum) {
 }
 
 TEST(Sparsify, AFixedPatternHasNoRewiring) {
-  const Program program = lowered(wrn(0.3, SparseStore::Method::fixed));
+  const Program program = lowered(wrn(0.3, SparseMethod::fixed));
   EXPECT_EQ(program.find_section(SectionKind::rewire), nullptr);
   EXPECT_FALSE(program.find_state("sparse.threshold").valid());
 }
@@ -91,37 +94,37 @@ TEST(Sparsify, TheProgramPrintsAndParsesBack) {
 }
 
 TEST(Sparsify, LeavesAloneWhatIsNotItsToMove) {
-  frontend::GraphBuilder b("model", 2, DType::f32);
+  frontend::GraphBuilder b("model", 2);
   ValueId x = b.conv2d("stem", b.features({3, 8, 8}), {.out_channels = 4, .padding = 1});
   x = b.conv2d("grouped", x, {.out_channels = 4, .padding = 1, .groups = 2});
   x = b.conv2d("frozen", x, {.out_channels = 4, .padding = 1});
   x = b.conv2d("plain", x, {.out_channels = 4, .padding = 1, .bias = true});
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 3));
-  Graph graph = std::move(b).finish();
+  Program graph = std::move(b).finish();
   frontend::freeze(graph, {"frozen"});
-  const Graph sparse = sparsify(graph, {.nonzero = 0.5});
-  ASSERT_EQ(sparse.sparse.tensors.size(), 1U);
-  EXPECT_EQ(sparse.sparse.tensors[0].name, "plain.weight");
+  const Program sparse = sparsify(graph, {.nonzero = 0.5});
+  ASSERT_EQ(ops::sparse_tensors(sparse).size(), 1U);
+  EXPECT_EQ(ops::sparse_tensors(sparse)[0].name, "plain.weight");
   EXPECT_NE(find(sparse, "plain.bias"), nullptr);
   lowered(sparse);  // verifies
 }
 
 TEST(Sparsify, AShareOfOneIsTheDenseModel) {
-  const Graph dense = frontend::build_zoo_model("small-cnn", {.batch = 2});
+  const Program dense = frontend::build_zoo_model("small-cnn", {.batch = 2});
   EXPECT_EQ(print(lowered(sparsify(dense, {}))), print(lowered(dense)));
 }
 
 TEST(Sparsify, RefusesImpossibleSharesAndModelsWithoutConvolutions) {
   EXPECT_THROW(wrn(0), UserError);
   EXPECT_THROW(wrn(1.5), UserError);
-  frontend::GraphBuilder b("mlp", 2, DType::f32);
+  frontend::GraphBuilder b("mlp", 2);
   b.softmax_cross_entropy(b.linear("fc", b.features({8}), 3));
   EXPECT_THROW(sparsify(std::move(b).finish(), {.nonzero = 0.5}), UserError);
 }
 
 TEST(Sparsify, RewiringClearsAllThatTheUpdateKeepsOfTheOldValues) {
-  const Graph graph = wrn(0.3);
-  const Program program = add_sparse_sections(add_update(lower(graph, {}), {.rule = "adamw"}), graph.sparse);
+  const Program graph = wrn(0.3);
+  const Program program = add_update(differentiate(graph), {.rule = "adamw"});
   verify(program, "in a test");
   const std::string text = print(*program.find_section(SectionKind::rewire));
   EXPECT_NE(text.find("sparse.weight.first_moment@1 = rewire("), std::string::npos) << text;

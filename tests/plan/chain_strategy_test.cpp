@@ -16,7 +16,7 @@ std::int64_t bytes_of(const Plan& plan) { return (plan.planned_peak_bytes - plan
 
 TEST_P(ChainStrategy, SavesBytesAndKeepsTheMeaning) {
   const AcceptingBackend backend;
-  for (const Graph& graph : {images_for_every_layer(), encoder_and_decoder(), recurrent(), recurrent(true)}) {
+  for (const Program& graph : {images_for_every_layer(), encoder_and_decoder(), recurrent(), recurrent(true)}) {
     SCOPED_TRACE(graph.name);
     const Plan plain = compile(graph, backend, {.passes = {.disabled = {"share_bytes"}}});
     const Plan plan =

@@ -21,15 +21,11 @@ class Dominance : public ::testing::TestWithParam<Case> {
  protected:
   Dominance() {
     backend_.product_speeds = {.bf16 = GetParam().bf16};
-    const auto model = [](DType dtype) {
-      return [dtype](std::int64_t microbatch) {
-        return frontend::build_zoo_model(GetParam().model, {.batch = microbatch, .dtype = dtype});
-      };
-    };
-    request_ = {.model = model(DType::f32),
+    const auto model = [](std::int64_t microbatch) { return frontend::build_zoo_model(GetParam().model, {.batch = microbatch}); };
+    request_ = {.model = model,
                 .options = {.batch = GetParam().batch, .costs = make_cost_table({}, backend_.product_speeds)},
                 .allowed = Allowance().add(Exactness::precision),
-                .narrower = FitRequest::Narrower{.model = model(DType::bf16), .update = {.stochastic_rounding = true}}};
+                .in_16_bits = FitRequest::In16Bits{.precision = DType::bf16, .update = {.stochastic_rounding = true}}};
     if (GetParam().compresses) request_.allowed.add(Exactness::compressed);
   }
 

@@ -15,7 +15,7 @@ FitRequest small_cnn_request(std::int64_t batch) {
           .options = {.batch = batch}};
 }
 
-Graph no_norm(std::int64_t microbatch) {
+Program no_norm(std::int64_t microbatch) {
   frontend::GraphBuilder b("plain", microbatch);
   const ValueId x = b.relu("relu", b.conv2d("conv", b.images({.height = 8, .width = 8}), {.out_channels = 8, .padding = 1}));
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 10));

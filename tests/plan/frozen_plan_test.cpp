@@ -1,6 +1,7 @@
 // What freezing saves, in bytes.
 #include <gtest/gtest.h>
 
+#include "autodiff/differentiate.h"
 #include "frontend/graph_builder.h"
 #include "passes/add_update.h"
 #include "passes/choose_recipes.h"
@@ -11,17 +12,20 @@
 namespace snug::testing {
 namespace {
 
-std::int64_t peak_with(const Graph& graph, const std::vector<int>& recipes, const Backend& backend) {
+// Of the model with the recipes of another, which has the same nodes.
+std::int64_t peak_with(Program model, const Program& recipes, const Backend& backend) {
+  std::vector<Node>& nodes = model.section(SectionKind::forward).nodes;
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].attributes = recipes.section(SectionKind::forward).nodes[i].attributes;
   std::vector<PassTiming> timings;
-  return place(run_passes(add_update(lower(graph, {.recipes = recipes}), {}), pipeline(), {.backend = backend}, {}, timings))
+  return place(run_passes(add_update(differentiate(std::move(model)), {}), memory_passes(), {.backend = backend}, {}, timings))
       .planned_peak_bytes.count();
 }
 
 // All convolutions but the first: the ReLUs before them keep bits instead of values.
 TEST(FrozenPlans, KeepNoInputsForGradientsThatNobodyWants) {
   const AcceptingBackend backend;
-  const Graph trained = build({"vgg-16", 32}, 128);
-  Graph frozen = trained;
+  const Program trained = build({"vgg-16", 32}, 128);
+  Program frozen = trained;
   frontend::freeze(frozen, {"features.2", "features.5", "features.7", "features.1"});
   // As if every convolution kept its input.
   const std::int64_t keeping = peak_with(frozen, choose_recipes(trained), backend);
@@ -32,10 +36,10 @@ TEST(FrozenPlans, KeepNoInputsForGradientsThatNobodyWants) {
 
 TEST(FrozenPlans, HaveNeitherGradientsNorMomentaOfWhatIsFrozen) {
   const AcceptingBackend backend;
-  const auto bytes_of = [&](const Graph& graph, MemoryClass memory_class) {
+  const auto bytes_of = [&](const Program& graph, MemoryClass memory_class) {
     return peak_moment(compile(graph, backend)).by_class[static_cast<std::size_t>(memory_class)].count();
   };
-  Graph graph = build({"wrn-28-2"}, 100);
+  Program graph = build({"wrn-28-2"}, 100);
   const std::int64_t all = frontend::parameter_count(graph);
   frontend::freeze(graph, {"stem", "group"});
   const std::int64_t head = 2 * 128 + 128 * 10 + 10;

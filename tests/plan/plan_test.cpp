@@ -185,12 +185,34 @@ TEST(Compile, NoPassEverCostsBytes) {
 
 TEST(Compile, TurningAPassOffLeavesAValidPlan) {
   const AcceptingBackend backend;
-  const Graph graph = build({"vgg-16", 32}, 2);
+  const Program graph = build({"vgg-16", 32}, 2);
   const Plan plan =
       compile(graph, backend, {.passes = {.disabled = {"accumulate_in_place", "share_bytes", "eliminate_dead_nodes"}}});
   EXPECT_EQ(find_violation(plan), std::nullopt);
   EXPECT_EQ(print(plan.program).find(" in %"), std::string::npos);
   EXPECT_EQ(print(plan.program).find("accumulate=1"), std::string::npos);
+}
+
+TEST(Compile, WhatAnyPassLeavesPrintsAndParsesBack) {
+  const AcceptingBackend backend;
+  for (const Pass& pass : pipeline()) {
+    std::string text;
+    PassOptions options{.dump_after = std::string(pass.name),
+                        .dump = [&](std::string_view /*pass*/, const std::string& dumped) { text = dumped; }};
+    if (pass.on_request) options.enabled.emplace_back(pass.name);
+    // Each pass has something to do; what looks at sums of gradients does not go with dropped ones.
+    const bool drops = pass.name == "drop_gradients";
+    compile(build({"wrn-28-2"}, 4), backend,
+            {.precision = DType::bf16,
+             .update = {.settings = ops::sgd_settings({.nesterov = false})},
+             .sparse = {.nonzero = drops ? 1.0 : 0.3},
+             .checkpoint = {.kind = CheckpointStrategy::Kind::sqrt},
+             .passes = options});
+    ASSERT_FALSE(text.empty()) << pass.name;
+    const Program read = parse_program(text, ops::find);
+    EXPECT_TRUE(print(read) == text) << pass.name;
+    EXPECT_EQ(find_defect(read), std::nullopt) << pass.name;
+  }
 }
 
 TEST(Compile, TimesEveryPassThatRuns) {
@@ -214,7 +236,7 @@ TEST(Compile, IsReproducible) {
 }
 
 TEST(Compile, WorkspaceIsBookedAndCounted) {
-  const Graph graph = build({"wrn-10-1"}, 4);
+  const Program graph = build({"wrn-10-1"}, 4);
   const auto peak = [&](std::int64_t workspace) {
     const AcceptingBackend backend({.workspace = {{"conv2d_grad_input", Bytes(workspace)}}});
     return compile(graph, backend);
@@ -229,7 +251,7 @@ TEST(Compile, ARefusedAccumulationCostsATemporaryThatDiesAtOnce) {
   frontend::GraphBuilder b("model", 1);
   ValueId x = b.linear("a", b.features({8}), 1000, false);
   b.softmax_cross_entropy(b.linear("b", x, 1000, false));
-  const Graph graph = std::move(b).finish();
+  const Program graph = std::move(b).finish();
   const auto gradients_at = [&](const AcceptingOptions& options, std::string_view op) {
     const AcceptingBackend backend(options);
     const Plan plan = compile(graph, backend);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "frontend/graph_builder.h"
 #include "ir/text.h"
@@ -19,7 +20,7 @@ namespace snug::testing {
 namespace {
 
 // One layer of nearly every kind.
-Graph every_layer() {
+Program every_layer() {
   frontend::GraphBuilder b("every", 2);
   ValueId x = b.images({.height = 8, .width = 8, .crop_padding = 1});
   x = b.conv2d("c1", x, {.out_channels = 4, .padding = 1, .bias = true});
@@ -181,7 +182,7 @@ void judge(const std::string& text, const Backend& backend, Outcome& outcome) {
     }
     // Passes decide about sharing themselves, and come before it.
     std::vector<PassTiming> timings;
-    if (!shares_bytes(program)) program = run_passes(std::move(program), pipeline(), {.backend = backend}, {}, timings);
+    if (!shares_bytes(program)) program = run_passes(std::move(program), memory_passes(), {.backend = backend}, {}, timings);
     place(std::move(program));
   } catch (const UserError&) {
     // too large to count or to plan
@@ -204,7 +205,9 @@ void mutate_many(const std::string& text, int times, std::uint64_t seed) {
   EXPECT_GT(outcome.sound, times / 50);
 }
 
-TEST(MutatedText, OfALoweredProgramIsParsedOrRefused) { mutate_many(print(add_update(lower(every_layer(), {}), {})), 4000, 1); }
+TEST(MutatedText, OfALoweredProgramIsParsedOrRefused) {
+  mutate_many(print(add_update(differentiate(every_layer()), {})), 4000, 1);
+}
 
 TEST(MutatedText, OfACompiledProgramIsParsedOrRefused) {
   std::string text;

@@ -14,14 +14,10 @@ namespace snug::testing {
 namespace {
 
 FitRequest request_with(Allowance allowed, const std::string& name = "small-cnn") {
-  const auto model = [name](DType dtype) {
-    return
-        [name, dtype](std::int64_t microbatch) { return frontend::build_zoo_model(name, {.batch = microbatch, .dtype = dtype}); };
-  };
-  return {.model = model(DType::f32),
+  return {.model = [name](std::int64_t microbatch) { return frontend::build_zoo_model(name, {.batch = microbatch}); },
           .options = {.batch = 40},
           .allowed = allowed,
-          .narrower = FitRequest::Narrower{.model = model(DType::bf16), .update = {.stochastic_rounding = true}}};
+          .in_16_bits = FitRequest::In16Bits{.precision = DType::bf16, .update = {.stochastic_rounding = true}}};
 }
 
 Allowance with_precision() { return Allowance().add(Exactness::precision); }
@@ -212,7 +208,7 @@ TEST_F(SparserTest, ModelsWithoutSuchWeightsSharesThatAreGivenAndBackendsWithout
   EXPECT_EQ(rungs(given, backend_).size(), 1U);
   FitRequest single = request(with_sparse());
   single.model = [](std::int64_t microbatch) {
-    Graph graph = frontend::build_zoo_model("wrn-10-1", {.batch = microbatch});
+    Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = microbatch});
     for (State& state : graph.states) state.trainable = false;
     return graph;
   };

@@ -17,7 +17,7 @@ inline const std::vector<ZooModel> kZooModels{{"small-cnn"},     {"wrn-10-1"},  
                                               {"preresnet-20"},  {"preresnet-29"},  {"preresnet-110"},
                                               {"resnet-18", 64}, {"resnet-50", 64}, {"vgg-16", 64}};
 
-inline Graph build(const ZooModel& model, std::int64_t batch, frontend::ZooOptions options = {}) {
+inline Program build(const ZooModel& model, std::int64_t batch, frontend::ZooOptions options = {}) {
   options.batch = batch;
   options.image_size = model.image_size;
   return frontend::build_zoo_model(model.name, options);

@@ -128,7 +128,7 @@ TEST(Planning, OfAThousandLayersTakesSeconds) {
   constexpr double kMostSeconds = 20;
 #endif
   const AcceptingBackend backend;
-  const Graph graph = build({"preresnet-1001"}, 8);
+  const Program graph = build({"preresnet-1001"}, 8);
   // The processor's time: planning has one thread, and a busy machine does not make it slower in these terms.
   const std::clock_t start = std::clock();
   const Plan plan = compile(graph, backend);

@@ -30,7 +30,7 @@ section micro
 Program program_using(const Backend& backend) {
   Program program = parse_program(kProgram, ops::find);
   std::vector<PassTiming> timings;
-  return run_passes(std::move(program), pipeline(), {.backend = backend}, {.disabled = {"share_bytes"}}, timings);
+  return run_passes(std::move(program), memory_passes(), {.backend = backend}, {.disabled = {"share_bytes"}}, timings);
 }
 
 std::string failure_of(const std::function<void()>& action) {

@@ -35,7 +35,8 @@ section micro
 
 Program program_using(const Backend& backend) {
   std::vector<PassTiming> timings;
-  return run_passes(parse_program(kProgram, ops::find), pipeline(), {.backend = backend}, {.disabled = {"share_bytes"}}, timings);
+  return run_passes(parse_program(kProgram, ops::find), memory_passes(), {.backend = backend}, {.disabled = {"share_bytes"}},
+                    timings);
 }
 
 class Spaces : public ::testing::Test {

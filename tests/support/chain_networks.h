@@ -12,7 +12,7 @@ namespace snug::testing {
 inline constexpr int kLayers = 16;
 
 // Every layer also reads the images: they are made from bytes that stay.
-inline Graph images_for_every_layer() {
+inline Program images_for_every_layer() {
   frontend::GraphBuilder b("images-for-every-layer", 4);
   const ValueId images = b.images({.channels = 3, .height = 16, .width = 16});
   ValueId x = images;
@@ -26,7 +26,7 @@ inline Graph images_for_every_layer() {
 }
 
 // An encoder whose output every layer of the decoder reads.
-inline Graph encoder_and_decoder() {
+inline Program encoder_and_decoder() {
   frontend::GraphBuilder b("encoder-and-decoder", 64);
   ValueId x = b.features({32});
   for (int i = 0; i < kLayers; ++i) x = b.relu(fmt::format("encoder{}.relu", i), b.linear(fmt::format("encoder{}.fc", i), x, 32));
@@ -42,7 +42,7 @@ inline Graph encoder_and_decoder() {
 }
 
 // Two values lead from step to step, and every step reads a mask that is drawn anew wherever it is wanted.
-inline Graph recurrent(bool has_mask = false) {
+inline Program recurrent(bool has_mask = false) {
   frontend::GraphBuilder b("recurrent", 64);
   const ValueId x = b.features({32});
   const ValueId mask = has_mask ? b.dropout("mask", x, 0.1) : x;

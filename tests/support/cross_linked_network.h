@@ -9,7 +9,7 @@
 
 namespace snug::testing {
 
-inline Graph cross_linked_network(std::int64_t batch) {
+inline Program cross_linked_network(std::int64_t batch) {
   frontend::GraphBuilder b("cross-linked", batch);
   ValueId x = b.conv2d("stem", b.images({.channels = 3, .height = 16, .width = 16}), {.out_channels = 16, .padding = 1});
   std::vector<ValueId> values{x};

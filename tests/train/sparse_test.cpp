@@ -19,7 +19,7 @@ namespace snug::train {
 
 namespace {
 
-SmallModel sparse_model(SparseStore::Method method = SparseStore::Method::dsr) {
+SmallModel sparse_model(SparseMethod method = SparseMethod::dsr) {
   return {.sparse = {.nonzero = 0.3, .method = method, .rewire_fraction = 0.05, .threshold = 0.02}};
 }
 
@@ -64,7 +64,7 @@ TEST(Sparse, SnapshotHasTheNonzerosAndNoDenseTensor) {
 }
 
 TEST(Sparse, RewiringKeepsTheCountResetsMomentumAndMovesTheThreshold) {
-  for (const auto method : {SparseStore::Method::dsr, SparseStore::Method::set}) {
+  for (const auto method : {SparseMethod::dsr, SparseMethod::set}) {
     Session session = small_session(7, sparse_model(method));
     const std::int64_t nonzeros = sum_of(describe_sparse(session));
     EXPECT_EQ(nonzeros, 691);  // 0.3 of 16*16*9
@@ -78,7 +78,7 @@ TEST(Sparse, RewiringKeepsTheCountResetsMomentumAndMovesTheThreshold) {
     EXPECT_GT(report.pruned, 0);
     const double target = std::round(0.05 * 16 * 16 * 9);
     const double pruned = static_cast<double>(report.pruned);
-    if (method == SparseStore::Method::set) {
+    if (method == SparseMethod::set) {
       EXPECT_EQ(report.pruned, std::llround(target));
       EXPECT_EQ(report.threshold, before);
     } else {

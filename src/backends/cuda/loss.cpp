@@ -33,9 +33,9 @@ std::unique_ptr<BoundKernel> bind_grad(const Call& call) {
   });
 }
 
-constexpr Signature kLoss{.inputs = {Element::real, Element::labels, Element::scalars, Element::single},
+constexpr Signature kLoss{.inputs = {Element::real, Element::labels, Element::scalars, Element::statistic},
                           .outputs = {Element::metrics}};
-constexpr Signature kGrad{.inputs = {Element::real, Element::labels, Element::scalars, Element::single}};
+constexpr Signature kGrad{.inputs = {Element::real, Element::labels, Element::scalars, Element::statistic}};
 
 }  // namespace
 

@@ -18,17 +18,18 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // What each row weighs: nothing behind the valid examples.
+template <typename T>
 class RowWeights {
  public:
   RowWeights(const Call& call, const Scalars& scalars)
       : valid_(std::min(scalars.valid_examples * rows_per_example(call.attributes), call.input_shape(0)[0])),
-        weights_(call.inputs.size() == 4 ? reinterpret_cast<const float*>(call.inputs[3].data) : nullptr) {}
+        weights_(call.inputs.size() == 4 ? reinterpret_cast<const T*>(call.inputs[3].data) : nullptr) {}
 
   double operator()(std::int64_t n) const { return n >= valid_ ? 0.0 : weights_ == nullptr ? 1.0 : double{weights_[n]}; }
 
  private:
   std::int64_t valid_;
-  const float* weights_;
+  const T* weights_;
 };
 
 // log of the sum of exponentials of row n; the largest is taken out, so that none overflows.
@@ -70,7 +71,7 @@ void run_loss(const Call& call) {
   const Scalars scalars = call.scalars(2);
   const double smoothing = call.attributes.real("label_smoothing");
   const std::int64_t classes = call.input_shape(0)[1];
-  const RowWeights weights(call, scalars);
+  const RowWeights<T> weights(call, scalars);
   Metrics metrics;
   for (std::int64_t n = 0; n < call.input_shape(0)[0]; ++n) {
     const double weight = weights(n);
@@ -95,7 +96,7 @@ void run_grad(const Call& call) {
   const double smoothing = call.attributes.real("label_smoothing");
   const View<T> gradient = call.output<T>(0);
   const std::int64_t classes = call.input_shape(0)[1];
-  const RowWeights weights(call, scalars);
+  const RowWeights<T> weights(call, scalars);
   const double scale = scalars.loss_scale / scalars.total_weight;
   parallel_for(call, call.input_shape(0)[0], [&](std::int64_t n) {
     const std::int64_t label = labels(n);
@@ -110,9 +111,8 @@ void run_grad(const Call& call) {
   });
 }
 
-constexpr Signature kLoss{.inputs = {Element::real, Element::labels, Element::scalars, Element::single},
-                          .outputs = {Element::metrics}};
-constexpr Signature kGrad{.inputs = {Element::real, Element::labels, Element::scalars, Element::single}};
+constexpr Signature kLoss{.inputs = {Element::real, Element::labels, Element::scalars}, .outputs = {Element::metrics}};
+constexpr Signature kGrad{.inputs = {Element::real, Element::labels, Element::scalars}};
 
 }  // namespace
 

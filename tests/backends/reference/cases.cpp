@@ -1,6 +1,7 @@
 #include "cases.h"
 
 #include "backends/sparse_store.h"
+#include "ops/common.h"
 
 namespace snug::backends {
 
@@ -195,9 +196,9 @@ void add_ends(std::vector<Case>& cases, Maker& make) {
   cases.push_back({&ops::softmax_cross_entropy, loss, {{"label_smoothing", 0.1}}});
   cases.push_back({&ops::softmax_cross_entropy_grad, loss, {{"label_smoothing", 0.1}}});
   // Two rows an example, so that two examples are valid and one is padding, each row with its weight.
-  const std::vector<Tensor> weighted{make({6, 7}), make.numbers(DType::i32, {6}, 7),
-                                     Tensor::scalars({.valid_examples = 2, .total_weight = 9, .loss_scale = 2}),
-                                     Tensor({.dtype = DType::f32, .shape = {6}}, {1, 0.5, 0, 2, 1, 1})};
+  const std::vector<Tensor> weighted{
+      make({6, 7}), make.numbers(DType::i32, {6}, 7), Tensor::scalars({.valid_examples = 2, .total_weight = 9, .loss_scale = 2}),
+      Tensor({.dtype = ops::statistics_dtype(static_cast<DType>(make.dtype())), .shape = {6}}, {1, 0.5, 0, 2, 1, 1})};
   const Attributes two_rows{{"label_smoothing", 0.1}, {"rows_per_example", kOne * 2}};
   cases.push_back({&ops::softmax_cross_entropy, weighted, two_rows});
   cases.push_back({&ops::softmax_cross_entropy_grad, weighted, two_rows});

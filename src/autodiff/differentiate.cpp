@@ -1,70 +1,62 @@
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "autodiff/gradient_flow.h"
 #include "base/error.h"
 #include "ir/builder.h"
-#include "ir/verify.h"
-#include "ops/common.h"
 #include "ops/ops.h"
 
 namespace snug {
 
 namespace {
 
-class Lowering {
+class Differentiator {
  public:
-  Lowering(const Graph& graph, const LowerOptions& options) : graph_(graph), options_(options), flow_(gradient_flow(graph)) {
-    program_.name = graph.name;
-    program_.microbatch = graph.batch;
-    program_.batch = options.batch == 0 ? graph.batch : options.batch;
-    program_.states = graph.states;
-    program_.scalars = graph.scalars;
-    program_.metrics = graph.metrics;
-    SNUG_CHECK(options.recipes.empty() || options.recipes.size() == graph.forward.nodes.size(), "{} recipes for {} nodes",
-               options.recipes.size(), graph.forward.nodes.size());
-    if (program_.batch < program_.microbatch) {
-      throw_user_error("a batch of {} is smaller than the microbatch of {}", program_.batch, program_.microbatch);
+  explicit Differentiator(Program model)
+      : program_(std::move(model)), flow_(gradient_flow(program_)), forward_(std::move(program_.section(SectionKind::forward))) {
+    for (Node& node : forward_.nodes) {
+      recipes_.push_back(static_cast<std::size_t>(node.attributes.integer_or(kRecipe, 0)));
+      node.attributes.erase(kRecipe);
     }
   }
 
   Program run() {
-    Section micro = build_micro();  // adds the gradients' accumulators, which `init` clears
-    Section init = build_init();
+    Section micro = build_micro();
+    clear_accumulators();
     Section eval = build_eval();
-    program_.sections = {std::move(init), std::move(micro), std::move(eval)};
-    verify(program_, "after differentiation");
+    *program_.find_section(SectionKind::forward) = std::move(micro);
+    program_.sections.push_back(std::move(eval));
     return std::move(program_);
   }
 
  private:
   const GradientRecipe& recipe_of(std::size_t node) const {
-    const auto& recipes = graph_.forward.nodes[node].op->gradients;
-    const std::size_t choice = options_.recipes.empty() ? 0 : static_cast<std::size_t>(options_.recipes[node]);
-    SNUG_CHECK(choice < recipes.size(), "{} has no recipe {}", graph_.forward.nodes[node].op->name, choice);
-    return recipes[choice];
+    const auto& recipes = forward_.nodes[node].op->gradients;
+    SNUG_CHECK(recipes_[node] < recipes.size(), "{} has no recipe {}", forward_.nodes[node].op->name, recipes_[node]);
+    return recipes[recipes_[node]];
   }
 
   Section build_micro() {
-    // Values keep the ids they have in the graph, so forward nodes are copied as they are.
-    Section micro{.kind = SectionKind::micro, .values = graph_.forward.values, .nodes = {}};
+    // Values keep their ids, so forward nodes are copied as they are.
+    Section micro{.kind = SectionKind::micro, .values = forward_.values, .nodes = {}};
     SectionBuilder builder(program_.states, micro);
-    extras_.assign(graph_.forward.nodes.size(), ValueId::none());
-    for (std::size_t i = 0; i < graph_.forward.nodes.size(); ++i) {
-      const Node& node = graph_.forward.nodes[i];
+    extras_.assign(forward_.nodes.size(), ValueId::none());
+    for (std::size_t i = 0; i < forward_.nodes.size(); ++i) {
+      const Node& node = forward_.nodes[i];
       micro.nodes.push_back(node);
       if (flow_.node_active[i] && recipe_of(i).make_extra != nullptr) extras_[i] = recipe_of(i).make_extra(builder, node);
     }
-    for (std::size_t i = graph_.forward.nodes.size(); i-- > 0;) {
+    for (std::size_t i = forward_.nodes.size(); i-- > 0;) {
       if (flow_.node_active[i]) differentiate(builder, i);
     }
     return micro;
   }
 
   void differentiate(SectionBuilder& builder, std::size_t index) {
-    const Node& node = graph_.forward.nodes[index];
+    const Node& node = forward_.nodes[index];
     std::vector<ValueId> output_gradients;
     bool any = node.op->loss != nullptr;
     for (const ValueId output : node.outputs) {
@@ -137,47 +129,28 @@ class Lowering {
     return entry->second;
   }
 
-  Section build_init() {
-    Section init{.kind = SectionKind::init, .values = {}, .nodes = {}};
-    SectionBuilder builder(program_.states, init);
-    for (std::size_t i = 0; i < program_.states.size(); ++i) {
-      const bool of_model = i < graph_.states.size();
-      const State& state = program_.states[i];
-      // What differentiation added is accumulated into, and begins at zero; so do the metrics. Staging and scalars come from
-      // outside.
-      const Initializer zero{.kind = Initializer::Kind::constant, .amount = 0};
-      const Initializer initializer = of_model && StateId(i) != graph_.metrics ? graph_.initializers[i] : zero;
-      const EmitOptions emit{.layer = state.name, .role = state.role, .phase = Phase::init, .writes = {StateId(i)}};
-      const std::int64_t key = initializer.key < 0 ? static_cast<std::int64_t>(i) : initializer.key;
-      switch (initializer.kind) {
-        case Initializer::Kind::none:
-          break;
-        case Initializer::Kind::constant:
-          builder.emit(ops::fill, {builder.read(StateId(i))}, {{"value", initializer.amount}}, emit);
-          break;
-        case Initializer::Kind::normal:
-          builder.emit(ops::init_normal, {builder.read(StateId(i)), builder.read(graph_.scalars)},
-                       {{"std", initializer.amount}, {"key", key}}, emit);
-          break;
-        case Initializer::Kind::uniform:
-          builder.emit(ops::init_uniform, {builder.read(StateId(i)), builder.read(graph_.scalars)},
-                       {{"bound", initializer.amount}, {"key", key}}, emit);
-          break;
-      }
+  // What is added up begins at zero.
+  void clear_accumulators() {
+    Section* init = program_.find_section(SectionKind::init);
+    if (init == nullptr) return;
+    SectionBuilder builder(program_.states, *init);
+    for (std::size_t i = first_accumulator_; i < program_.states.size(); ++i) {
+      builder.emit(ops::fill, {builder.read(StateId(i))}, {{"value", 0.0}},
+                   {.layer = program_.states[i].name, .role = Role::gradient, .phase = Phase::init, .writes = {StateId(i)}});
     }
-    return init;
   }
 
   Section build_eval() const {
-    std::unordered_map<ValueId, ValueId> substitutes(graph_.evaluation_substitutes.begin(), graph_.evaluation_substitutes.end());
+    std::unordered_map<ValueId, ValueId> substitutes;
+    for (const auto& [trained, evaluated] : forward_.in_evaluation) substitutes.emplace(trained, evaluated);
     const auto read_instead = [&](ValueId id) {
       for (auto found = substitutes.find(id); found != substitutes.end(); found = substitutes.find(id)) id = found->second;
       return id;
     };
-    Section eval{.kind = SectionKind::eval, .values = graph_.forward.values, .nodes = {}};
-    for (const Node& node : graph_.forward.nodes) {
+    Section eval{.kind = SectionKind::eval, .values = forward_.values, .nodes = {}};
+    for (const Node& node : forward_.nodes) {
       const Value& first = eval.value(node.outputs.front());
-      if (first.is_state() && first.state != graph_.metrics) continue;  // running statistics stand still in evaluation
+      if (first.is_state() && first.state != program_.metrics) continue;  // running statistics stand still in evaluation
       Node copy = node;
       for (ValueId& input : copy.inputs) input = read_instead(input);
       eval.nodes.push_back(std::move(copy));
@@ -185,10 +158,11 @@ class Lowering {
     return eval;
   }
 
-  const Graph& graph_;
-  const LowerOptions& options_;
-  GradientFlow flow_;
   Program program_;
+  const GradientFlow flow_;
+  Section forward_;
+  const std::size_t first_accumulator_ = program_.states.size();
+  std::vector<std::size_t> recipes_;                   // by forward node: which of its op's
   std::vector<ValueId> extras_;                        // what a recipe keeps of its own, by forward node
   std::unordered_map<ValueId, ValueId> gradients_;     // of transient forward values, summed so far
   std::unordered_map<StateId, StateId> accumulators_;  // parameter -> its gradient
@@ -196,6 +170,11 @@ class Lowering {
 
 }  // namespace
 
-Program lower(const Graph& graph, const LowerOptions& options) { return Lowering(graph, options).run(); }
+Program differentiate(Program model, std::int64_t batch) {
+  if (batch != 0 && batch < model.microbatch)
+    throw_user_error("a batch of {} is smaller than the microbatch of {}", batch, model.microbatch);
+  if (batch != 0) model.batch = batch;
+  return Differentiator(std::move(model)).run();
+}
 
 }  // namespace snug

@@ -1,17 +1,18 @@
-#include "passes/choose_weight_layouts.h"
+#include "passes/choose_layouts.h"
 
 #include <optional>
 #include <vector>
 
 #include "ir/op.h"
+#include "passes/state_types.h"
 
 namespace snug {
 
-Graph choose_weight_layouts(Graph graph, const Backend& backend) {
-  if (backend.preferred_weight_layout == nullptr) return graph;
-  Section& forward = graph.forward;
-  std::vector<std::optional<Layout>> wanted(graph.states.size());
-  std::vector<bool> disputed(graph.states.size(), false);
+Program choose_layouts(Program model, const Backend& backend) {
+  if (backend.preferred_weight_layout == nullptr) return model;
+  const Section& forward = model.section(SectionKind::forward);
+  std::vector<std::optional<Layout>> wanted(model.states.size());
+  std::vector<bool> disputed(model.states.size(), false);
   for (const Node& node : forward.nodes) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value& value = forward.value(node.inputs[i]);
@@ -24,13 +25,11 @@ Graph choose_weight_layouts(Graph graph, const Backend& backend) {
       wanted[state] = layout;
     }
   }
-  for (std::size_t i = 0; i < graph.states.size(); ++i) {
-    if (wanted[i] && !disputed[i]) graph.states[i].type.layout = *wanted[i];
+  for (std::size_t i = 0; i < model.states.size(); ++i) {
+    if (wanted[i] && !disputed[i]) model.states[i].type.layout = *wanted[i];
   }
-  for (Value& value : forward.values) {
-    if (value.is_state()) value.type = graph.states[value.state.index()].type;
-  }
-  return graph;
+  follow_states(model);
+  return model;
 }
 
 }  // namespace snug

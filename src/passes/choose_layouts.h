@@ -4,11 +4,11 @@
 //   state conv1.weight : f32[32x16x3x3]/channels_last     ->   state conv1.weight : f32[32x16x3x3]/opaque(ABcd16b16a,18432)
 #pragma once
 
-#include "ir/graph.h"
 #include "ir/kernel.h"
+#include "ir/program.h"
 
 namespace snug {
 
-Graph choose_weight_layouts(Graph graph, const Backend& backend);
+Program choose_layouts(Program model, const Backend& backend);
 
 }  // namespace snug

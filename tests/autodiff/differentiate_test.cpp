@@ -1,4 +1,4 @@
-#include "autodiff/lower.h"
+#include "autodiff/differentiate.h"
 
 #include <string>
 
@@ -55,21 +55,21 @@ constexpr const char* kTwoLayers =
     "  %loss = softmax_cross_entropy(%head, labels@0, scalars@0) {label_smoothing=0.0} : f64[3] activation ; forward loss\n"
     "  metrics@1 = add(metrics@0, %loss) : state ; forward loss\n";
 
-Graph two_layers() {
+Program two_layers() {
   return model_on_vectors([](GraphBuilder& b, ValueId x) { return b.relu("r", b.linear("a", x, 4)); });
 }
 
-TEST(Lower, AModelOfTwoLayersBecomesThisProgram) {
-  const Program program = lower(two_layers(), {.batch = 6});
+TEST(Differentiate, AModelOfTwoLayersBecomesThisProgram) {
+  const Program program = differentiate(two_layers(), 6);
   EXPECT_EQ(print(program), kTwoLayers);
 }
 
-TEST(Lower, AValueReadTwiceGetsTheSumOfItsReadersGradients) {
-  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+TEST(Differentiate, AValueReadTwiceGetsTheSumOfItsReadersGradients) {
+  const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     x = b.linear("a", x, 3, false);
     return b.add("sum", x, b.relu("r", b.linear("b", x, 3, false)));
   });
-  EXPECT_EQ(backward_of(lower(graph, {})),
+  EXPECT_EQ(backward_of(differentiate(graph)),
             "%d.loss = softmax_cross_entropy_grad(%head, labels@0, scalars@0) {label_smoothing=0.0} : f32[2x5] "
             "activation_gradient ; backward loss\n"
             "%d.head = linear_grad_weight(%d.loss, %sum) : f32[5x3] gradient ; backward head\n"
@@ -84,42 +84,42 @@ TEST(Lower, AValueReadTwiceGetsTheSumOfItsReadersGradients) {
             "a.weight.grad@1 = add(a.weight.grad@0, %d.a) : state ; backward a\n");
 }
 
-TEST(Lower, AValueAddedToItselfGetsItsGradientTwice) {
-  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+TEST(Differentiate, AValueAddedToItselfGetsItsGradientTwice) {
+  const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     x = b.linear("a", x, 3, false);
     return b.add("twice", x, x);
   });
-  EXPECT_TRUE(contains(backward_of(lower(graph, {})), "%d.twice.sum = add(%d.head.2, %d.head.2) :"));
+  EXPECT_TRUE(contains(backward_of(differentiate(graph)), "%d.twice.sum = add(%d.head.2, %d.head.2) :"));
 }
 
-TEST(Lower, ASharedParameterAccumulatesBothGradientsInOneState) {
-  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+TEST(Differentiate, ASharedParameterAccumulatesBothGradientsInOneState) {
+  const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     const ValueId w = b.parameter("w", {.dtype = DType::f32, .shape = {3, 3}}, {});
     for (const char* name : {"first", "second"}) x = b.emit(name, ops::linear, {x, w}).front();
     return x;
   });
-  const Program program = lower(graph, {});
+  const Program program = differentiate(graph);
   const std::string backward = backward_of(program);
   EXPECT_TRUE(contains(backward, "w.grad@1 = add(w.grad@0, %d.second) : state ; backward second\n"));
   EXPECT_TRUE(contains(backward, "w.grad@2 = add(w.grad@1, %d.first) : state ; backward first\n"));
 }
 
 // One node reads the parameter twice: both of its summands come from there, and the versions still follow each other.
-TEST(Lower, AParameterThatANodeReadsTwiceAccumulatesInOrder) {
-  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+TEST(Differentiate, AParameterThatANodeReadsTwiceAccumulatesInOrder) {
+  const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     const ValueId w = b.parameter("w", {.dtype = DType::f32, .shape = {3, 3}}, {});
     const ValueId square = b.emit("square", ops::linear, {w, w}).front();
     return b.emit("apply", ops::linear, {x, square}).front();
   });
-  EXPECT_TRUE(contains(backward_of(lower(graph, {})), "w.grad@2 = add(w.grad@1, "));
+  EXPECT_TRUE(contains(backward_of(differentiate(graph)), "w.grad@2 = add(w.grad@1, "));
 }
 
-TEST(Lower, ParametersThatTheLossDoesNotDependOnGetNoGradient) {
-  const Graph graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
+TEST(Differentiate, ParametersThatTheLossDoesNotDependOnGetNoGradient) {
+  const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     b.linear("unused", x, 7);
     return x;
   });
-  const Program program = lower(graph, {});
+  const Program program = differentiate(graph);
   EXPECT_TRUE(program.find_state("unused.weight").valid());
   EXPECT_FALSE(program.find_state("unused.weight.grad").valid());
   EXPECT_FALSE(program.find_state("unused.weight.momentum").valid());
@@ -128,8 +128,8 @@ TEST(Lower, ParametersThatTheLossDoesNotDependOnGetNoGradient) {
   EXPECT_TRUE(contains(nodes_of(program, SectionKind::init, Phase::init), "unused.weight@1 = init_uniform("));
 }
 
-TEST(Lower, StagingAndScalarsComeFromOutsideAndEverythingElseIsInitialised) {
-  const Program program = lower(frontend::build_zoo_model("wrn-10-1", {.batch = 2}), {});
+TEST(Differentiate, StagingAndScalarsComeFromOutsideAndEverythingElseIsInitialised) {
+  const Program program = differentiate(frontend::build_zoo_model("wrn-10-1", {.batch = 2}));
   const std::string init = nodes_of(program, SectionKind::init, Phase::init);
   for (const State& state : program.states) {
     const bool from_outside = state.role == Role::input || state.name == "scalars";
@@ -137,30 +137,29 @@ TEST(Lower, StagingAndScalarsComeFromOutsideAndEverythingElseIsInitialised) {
   }
 }
 
-TEST(Lower, RandomInitialValuesAreKeyedByTheStatesNumber) {
-  const Program program = lower(two_layers(), {});
+TEST(Differentiate, RandomInitialValuesAreKeyedByTheStatesNumber) {
+  const Program program = differentiate(two_layers());
   for (const Node& node : program.find_section(SectionKind::init)->nodes) {
     if (node.op != &ops::init_uniform) continue;
     EXPECT_EQ(node.attributes.integer("key"), static_cast<std::int64_t>(program.find_state(node.layer).index()));
   }
 }
 
-TEST(Lower, ABatchIsNoSmallerThanItsMicrobatch) {
+TEST(Differentiate, ABatchIsNoSmallerThanItsMicrobatch) {
   try {
-    lower(two_layers(), {.batch = 1});
+    differentiate(two_layers(), 1);
     FAIL() << "accepted";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(), "a batch of 1 is smaller than the microbatch of 2");
   }
-  EXPECT_EQ(lower(two_layers(), {.batch = 7}).batch, 7);  // a last partial microbatch is fine
-  EXPECT_EQ(lower(two_layers(), {}).batch, 2);
+  EXPECT_EQ(differentiate(two_layers(), 7).batch, 7);  // a last partial microbatch is fine
+  EXPECT_EQ(differentiate(two_layers()).batch, 2);
 }
 
-TEST(Lower, RecipesMustBeOnesThatTheNodesHave) {
-  const Graph graph = two_layers();
-  EXPECT_THROW(lower(graph, {.recipes = {0}}), InternalError);
-  EXPECT_THROW(lower(graph, {.recipes = recipes_with(graph, "relu", 2)}), InternalError);
-  EXPECT_THROW(lower(graph, {.recipes = recipes_with(graph, "relu", -1)}), InternalError);
+TEST(Differentiate, RecipesMustBeOnesThatTheNodesHave) {
+  const Program graph = two_layers();
+  EXPECT_THROW(differentiate(recipes_with(graph, "relu", 2)), InternalError);
+  EXPECT_THROW(differentiate(recipes_with(graph, "relu", -1)), InternalError);
 }
 
 }  // namespace
