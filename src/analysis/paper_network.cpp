@@ -42,7 +42,7 @@ constexpr std::array<Rule, 13> kRules{{
 constexpr std::int64_t kNormalisedAgain = 2;  // FLOPs an element: a factor and a summand, from kept statistics
 
 Rule rule_of(const Node& node) {
-  if (node.op->is_loss) return {.op = node.op, .keeps = Keeps::input, .backward_each = 0};
+  if (node.op->loss != nullptr) return {.op = node.op, .keeps = Keeps::input, .backward_each = 0};
   const auto* const found = std::find_if(kRules.begin(), kRules.end(), [&](const Rule& rule) { return rule.op == node.op; });
   if (found == kRules.end()) {
     throw_user_error("layer '{}' is a '{}', for which the report has no rule; use --accounting real", node.layer, node.op->name);
@@ -105,7 +105,7 @@ class NetworkBuilder {
 
   // A batch norm's statistics are a node of their own.
   std::int64_t forward_flops_of(const Node& node) const {
-    if (node.op->is_loss) return 0;
+    if (node.op->loss != nullptr) return 0;
     std::int64_t flops = flops_of(node);
     if (node.op != &ops::batch_norm_apply) return flops;
     SNUG_CHECK(node.attributes.integer_or("relu", 0) == 0, "'{}': account for a model before its ReLUs are fused", node.layer);

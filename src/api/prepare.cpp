@@ -20,9 +20,13 @@ namespace {
 // Of the images that a model takes; image_size 0: its own.
 Shape own_shape(const std::string& model, std::int64_t image_size) {
   const Program program = frontend::build_zoo_model(model, {.batch = 1, .image_size = image_size});
-  const auto images = std::ranges::find_if(program.states, [](const State& state) { return state.name == "images"; });
-  if (images == program.states.end()) throw_user_error("'{}' does not take images", model);
-  return images->type.shape;
+  const Section* forward = program.find_section(SectionKind::forward);
+  SNUG_CHECK(forward != nullptr, "a model without a forward pass");
+  // What is normalized as data is comes in as images.
+  const auto normalizes = [](const Node& node) { return node.op->prepares_data; };
+  const auto node = std::ranges::find_if(forward->nodes, normalizes);
+  if (node == forward->nodes.end()) throw_user_error("'{}' does not take images", model);
+  return forward->value(node->inputs.front()).type.shape;
 }
 
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.

@@ -16,6 +16,7 @@
 #include "base/median.h"
 #include "base/threads.h"
 #include "data/stream.h"
+#include "ir/loss.h"
 #include "report/frontier.h"
 #include "report/layers.h"
 #include "train/file_io.h"
@@ -108,7 +109,11 @@ Json plan_all(const SweepRequest& request, const PlanFolder& folder) {
     const Costs costs = find_costs(request.costs, backend);
     const SweepPlans planned =
         plan_sweep(request_of(request, open_sweep_data(request).get(), costs.table()), backend, request.between, request.points);
-    Json result{{"threads", backend.threads}, {"costs", describe_source(costs)}};
+    const Throughput throughput = throughput_of(planned.plain.plan.program);
+    Json result{{"threads", backend.threads},
+                {"costs", describe_source(costs)},
+                {"unit", throughput.unit},
+                {"units_per_example", throughput.per_example}};
     result["plain"] = plan_description(planned.plain, costs, backend);
     train::write_text_file(folder.file(0), train::print_plan(planned.plain.plan));
     result["plans"] = Json::array();
@@ -147,7 +152,7 @@ class Batches {
     if (random_) return (*random_)[0];
     while (true) {
       const data::Batch batch = *stream_->next();
-      if (static_cast<std::int64_t>(batch.labels.size()) == batch_) return {.inputs = batch.inputs, .labels = batch.labels};
+      if (static_cast<std::int64_t>(batch.examples) == batch_) return {.inputs = batch.inputs, .count = batch.examples};
     }
   }
 
@@ -195,9 +200,9 @@ void train_plan(const SweepRequest& request, const std::filesystem::path& file, 
 
 std::string progress_line(const Sweep& sweep, std::size_t point) {
   const MeasuredPlan& plan = sweep.plans[sweep.points[point].plan];
-  return fmt::format("{}/{}: {} in a budget of {}: {:.1f} images/s", point + 1, sweep.points.size(),
+  return fmt::format("{}/{}: {} in a budget of {}: {:.1f} {}/s", point + 1, sweep.points.size(),
                      format_bytes(plan.planned_peak_bytes), format_bytes(sweep.points[point].budget_bytes),
-                     static_cast<double>(sweep.batch) / plan.step_seconds);
+                     sweep.units_per_second(plan.step_seconds), sweep.unit);
 }
 
 }  // namespace
@@ -210,6 +215,8 @@ Sweep run_sweep(const SweepRequest& request) {
   Sweep sweep{.model = request.recipe.model,
               .data = request.random_data ? "random" : request.recipe.data,
               .batch = request.recipe.batch,
+              .unit = planned.at("unit").get<std::string>(),
+              .units_per_example = planned.at("units_per_example").get<std::int64_t>(),
               .precision = request.recipe.precision,
               .device = request.recipe.device,
               .nonzero = request.recipe.sparse.nonzero.value_or(1),
@@ -227,8 +234,8 @@ Sweep run_sweep(const SweepRequest& request) {
   if (planned.at("plain").at("has_room").get<bool>()) {
     train_plan(request, folder.file(0), plain);
     sweep.plain = plain;
-    request.say(fmt::format("plain: {}: {:.1f} images/s", format_bytes(plain.planned_peak_bytes),
-                            static_cast<double>(sweep.batch) / plain.step_seconds));
+    request.say(fmt::format("plain: {}: {:.1f} {}/s", format_bytes(plain.planned_peak_bytes),
+                            sweep.units_per_second(plain.step_seconds), sweep.unit));
   } else {
     request.say(
         fmt::format("plain training takes {}, more than this machine has: not measured", format_bytes(plain.planned_peak_bytes)));

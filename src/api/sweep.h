@@ -50,6 +50,8 @@ struct Sweep {
   std::string model;
   std::string data;  // "random" or the recipe's
   std::int64_t batch = 0;
+  std::string unit = "images";  // of speed, as the model's loss says
+  std::int64_t units_per_example = 1;
   std::string precision, device;
   double nonzero = 1;
   int threads = 0;
@@ -62,6 +64,10 @@ struct Sweep {
   nlohmann::ordered_json frontier;    // that the plans were taken from, and all that was considered for it: report/frontier.h
   nlohmann::ordered_json considered;
 
+  // In the sweep's unit, for a step of so many seconds.
+  double units_per_second(double step_seconds) const {
+    return static_cast<double>(batch) * static_cast<double>(units_per_example) / step_seconds;
+  }
   // Predicted over measured time, less 1; nothing without a prediction.
   static std::optional<double> prediction_error(const MeasuredPlan& plan);
   // Of its absolute value over all points.

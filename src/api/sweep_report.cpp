@@ -24,7 +24,7 @@ Json plan_json(const Sweep& sweep, const MeasuredPlan& plan) {
                {"compress_bits", plan.compress_bits > 0 ? Json(plan.compress_bits) : Json(nullptr)},
                {"predicted_step_seconds", or_null(plan.predicted_step_seconds)},
                {"step_seconds", plan.step_seconds},
-               {"images_per_second", static_cast<double>(sweep.batch) / plan.step_seconds},
+               {sweep.unit + "_per_second", sweep.units_per_second(plan.step_seconds)},
                {"overhead", or_null(sweep.overhead(plan))},
                {"prediction_error", or_null(Sweep::prediction_error(plan))}});
   return json;
@@ -46,8 +46,8 @@ std::string row(const Sweep& sweep, const std::string& budget, const MeasuredPla
   std::string line = fmt::format(
       "{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8.1f} {:>8} {:>9} {:>8}  {}{}{}", budget, format_bytes(plan.planned_peak_bytes),
       format_bytes(plan.measured_peak_bytes), format_bytes(plan.overheads.peak_resident_bytes), plan.microbatch,
-      static_cast<double>(sweep.batch) / plan.step_seconds, percent(sweep.overhead(plan)),
-      plan.predicted_step_seconds ? fmt::format("{:.1f}", static_cast<double>(sweep.batch) / *plan.predicted_step_seconds) : "-",
+      sweep.units_per_second(plan.step_seconds), percent(sweep.overhead(plan)),
+      plan.predicted_step_seconds ? fmt::format("{:.1f}", sweep.units_per_second(*plan.predicted_step_seconds)) : "-",
       percent(Sweep::prediction_error(plan)), plan.checkpoint,
       plan.compress_bits > 0 ? fmt::format(", {} bits", plan.compress_bits) : "", note);
   return line + "\n";
@@ -86,7 +86,7 @@ std::string sweep_text(const Sweep& sweep) {
                                 sweep.data == "random" ? "random images and labels" : "data " + sweep.data, sweep.steps,
                                 sweep.steps == 1 ? "" : "s");
   out += fmt::format("{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8} {:>8} {:>9} {:>8}  {}\n", "budget", "planned", "measured",
-                     "resident", "micro", "images/s", "slower", "predicted", "error", "checkpoint");
+                     "resident", "micro", sweep.unit + "/s", "slower", "predicted", "error", "checkpoint");
   if (sweep.plain) out += row(sweep, "plain", *sweep.plain, "");
   for (const SweepPoint& point : sweep.points) {
     out += row(sweep, format_bytes(point.budget_bytes), sweep.plans[point.plan],

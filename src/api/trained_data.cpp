@@ -4,28 +4,26 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "ir/op.h"
+#include "ir/loss.h"
 #include "train/plan_file.h"
 
 namespace snug {
 
 data::Description description_of(const train::Recipe& recipe, const Plan& plan) {
   data::Description data{.name = recipe.data};
-  for (const State& state : plan.program.states) {
-    if (state.name != "images") continue;
-    data.channels = state.type.shape[1];
-    data.height = state.type.shape[2];
-    data.width = state.type.shape[3];
-  }
   const Section* micro = plan.program.find_section(SectionKind::micro);
   SNUG_CHECK(micro != nullptr, "a plan without a step was trained");
   for (const Node& node : micro->nodes) {
-    if (node.op->is_loss) data.classes = micro->value(node.inputs[0]).type.shape[1];
     if (node.op->prepares_data) {
+      const Shape& images = micro->value(node.inputs.front()).type.shape;
+      data.channels = images[1];
+      data.height = images[2];
+      data.width = images[3];
       data.mean = node.attributes.reals("mean");
       data.std = node.attributes.reals("std");
     }
   }
+  data.classes = loss_of(plan.program).classes;
   // What the labels are called is not known.
   for (std::int64_t label = 0; label < data.classes; ++label) data.class_names.push_back(std::to_string(label));
   return data;

@@ -1,3 +1,6 @@
+#include <array>
+#include <string_view>
+
 #include "api/costs.h"
 #include "api/model_impl.h"
 #include "api/prepare.h"
@@ -14,6 +17,15 @@ struct Trainer::Impl {
   train::Session session;
   MemorySummary memory;
   double predicted_step_seconds;
+  std::string_view input, labels;  // what the program calls them
+
+  std::array<data::NamedBytes, 2> inputs(std::span<const std::uint8_t> images, std::span<const std::int32_t> numbers) const {
+    return {data::NamedBytes{.name = input, .bytes = std::as_bytes(images)}, {.name = labels, .bytes = std::as_bytes(numbers)}};
+  }
+  // A label for every row of the loss.
+  std::size_t examples(std::span<const std::int32_t> numbers) const {
+    return numbers.size() / static_cast<std::size_t>(session.loss().rows_per_example);
+  }
 };
 
 namespace {
@@ -37,12 +49,20 @@ MemorySummary summarize(const Fit& found, const std::string& precision) {
                        .input = bytes(MemoryClass::input)}};
 }
 
-StepResult to_step_result(const train::Result& result) {
-  return {.loss = result.loss, .accuracy = static_cast<double>(result.correct) / static_cast<double>(result.examples)};
-}
+StepResult to_step_result(const train::Result& result) { return {.loss = result.loss, .accuracy = result.mean_score()}; }
 
-train::Examples to_examples(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) {
-  return {.inputs = std::as_bytes(images), .labels = labels};
+// The input that is not the labels.
+StateId only_other_input(const Program& program, StateId labels) {
+  StateId other = StateId::none();
+  for (std::size_t s = 0; s < program.states.size(); ++s) {
+    if (program.states[s].role != Role::input || StateId(s) == labels) continue;
+    if (other.valid())
+      throw_user_error("'{}' has several inputs beside its labels, which a Trainer does not feed so far", program.name);
+    other = StateId(s);
+  }
+  if (!labels.valid() || !other.valid())
+    throw_user_error("a Trainer feeds an input and labels, which '{}' does not have", program.name);
+  return other;
 }
 
 }  // namespace
@@ -97,7 +117,13 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   const double predicted = step_seconds(request.options.costs, found.plan.program);
   impl_ = std::make_unique<Impl>(Impl{.session = train::Session(std::move(found.plan), std::move(backend), options.seed),
                                       .memory = memory,
-                                      .predicted_step_seconds = predicted});
+                                      .predicted_step_seconds = predicted,
+                                      .input = {},
+                                      .labels = {}});
+  const Program& program = impl_->session.plan().program;
+  const StateId labels = impl_->session.loss().labels;
+  impl_->input = program.state(only_other_input(program, labels)).name;
+  impl_->labels = program.state(labels).name;
   impl_->session.set_learning_rate(options.learning_rate);
   if (options.clip_norm > 0) impl_->session.set_clip_norm(options.clip_norm);
   set_loss_scale(impl_->session, precision);
@@ -116,11 +142,13 @@ void Trainer::start_measuring() { impl_->session.executor().start_measuring(); }
 std::int64_t Trainer::measured_peak_bytes() const { return impl_->session.executor().measured_peak_bytes().count(); }
 
 StepResult Trainer::train(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) {
-  return to_step_result(impl_->session.train_step(to_examples(images, labels)));
+  const std::array inputs = impl_->inputs(images, labels);
+  return to_step_result(impl_->session.train_step({.inputs = inputs, .count = impl_->examples(labels)}));
 }
 
 StepResult Trainer::evaluate(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) {
-  return to_step_result(impl_->session.evaluate(to_examples(images, labels)));
+  const std::array inputs = impl_->inputs(images, labels);
+  return to_step_result(impl_->session.evaluate({.inputs = inputs, .count = impl_->examples(labels)}));
 }
 
 void Trainer::set_learning_rate(double learning_rate) { impl_->session.set_learning_rate(learning_rate); }

@@ -104,7 +104,7 @@ class Differentiator {
   void differentiate(SectionBuilder& builder, std::size_t index) {
     const Node& node = forward_.nodes[index];
     std::vector<ValueId> output_gradients;
-    bool any = node.op->is_loss;
+    bool any = node.op->loss != nullptr;
     for (const ValueId output : node.outputs) {
       const auto found = gradients_.find(output);
       output_gradients.push_back(found == gradients_.end() ? ValueId::none() : found->second);

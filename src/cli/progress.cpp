@@ -45,18 +45,26 @@ std::string format_loss(double loss) {
   return fmt::format("{:.4f}", loss);
 }
 
-std::string status_text(const train::StepReport& report, const std::string& memory) {
+std::string describe_metric(const LossFacts& facts, std::uint8_t metric, double value, std::string_view prefix) {
+  const std::string_view name = facts.metrics[metric];
+  return metric == 0 ? fmt::format("{}{} {}", prefix, name, format_loss(value))
+                     : fmt::format("{}{} {:.2f}%", prefix, name, 100 * value);
+}
+
+std::string status_text(const train::StepReport& report, const std::string& memory, const LossFacts& loss) {
   const int digits = static_cast<int>(std::to_string(report.total_steps).size());
-  std::string line = fmt::format("step {:>{}}/{}  loss {}  accuracy {:3.0f}%", report.step, digits, report.total_steps,
-                                 format_loss(report.loss), 100 * report.accuracy);
-  if (report.images_per_second > 0) {
-    line += fmt::format("  {:.0f} images/s  {}  {} left", report.images_per_second, memory, format_duration(report.seconds_left));
+  std::string line =
+      fmt::format("step {:>{}}/{}  {}", report.step, digits, report.total_steps, describe_metric(loss, 0, report.loss, ""));
+  if (!loss.metrics[1].empty()) line += fmt::format("  {} {:3.0f}%", loss.metrics[1], 100 * report.score);
+  if (report.units_per_second > 0) {
+    line += fmt::format("  {:.0f} {}/s  {}  {} left", report.units_per_second, loss.unit, memory,
+                        format_duration(report.seconds_left));
   }
   return line;
 }
 
-std::string progress_line(const train::StepReport& report, const std::string& memory, std::size_t width) {
-  std::string line = status_text(report, memory);
+std::string progress_line(const train::StepReport& report, const std::string& memory, const LossFacts& loss, std::size_t width) {
+  std::string line = status_text(report, memory, loss);
   constexpr std::size_t kShortestBar = 10;
   if (line.size() + kShortestBar + 4 <= width) {
     const std::size_t room = std::min<std::size_t>(width - line.size() - 4, 40);
@@ -66,8 +74,9 @@ std::string progress_line(const train::StepReport& report, const std::string& me
   return line.substr(0, width);
 }
 
-TrainingProgress::TrainingProgress(Bytes used, Bytes budget)
+TrainingProgress::TrainingProgress(Bytes used, Bytes budget, const LossFacts& loss)
     : memory_(fmt::format("{} of {}", format_bytes(used), format_bytes(budget))),
+      loss_(loss),
       terminal_(isatty(STDERR_FILENO) == 1),
       last_shown_(Clock::now() - kLineEvery) {}
 
@@ -88,18 +97,19 @@ void TrainingProgress::on_step(const train::StepReport& report) {
   const bool last = report.step == report.total_steps;
   if (terminal_) {
     if (now - last_shown_ < kRedrawEvery && !last) return;
-    put("\r\x1b[K" + progress_line(report, memory_, terminal_width() - 1));
+    put("\r\x1b[K" + progress_line(report, memory_, loss_, terminal_width() - 1));
     bar_drawn_ = true;
   } else {
     if (now - last_shown_ < kLineEvery && !last) return;
-    say(status_text(report, memory_));
+    say(status_text(report, memory_, loss_));
   }
   last_shown_ = now;
 }
 
 void TrainingProgress::on_evaluation(const train::Evaluation& evaluation, bool best_so_far) {
-  say(fmt::format("step {}: test loss {}, test accuracy {:.2f}%{}", evaluation.step, format_loss(evaluation.loss),
-                  100 * evaluation.accuracy, best_so_far ? " (best so far)" : ""));
+  std::string line = fmt::format("step {}: {}", evaluation.step, describe_metric(loss_, 0, evaluation.loss, "test "));
+  if (!loss_.metrics[1].empty()) line += ", " + describe_metric(loss_, 1, evaluation.score, "test ");
+  say(line + (best_so_far ? " (best so far)" : ""));
 }
 
 void TrainingProgress::on_snapshot(std::uint64_t /*step*/, const std::filesystem::path& /*path*/) {}

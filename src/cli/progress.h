@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "train/loop.h"
 
@@ -11,8 +13,8 @@ namespace snug::cli {
 
 class TrainingProgress : public train::LoopListener {
  public:
-  // `used` of `budget` bytes; without a budget they are the same.
-  TrainingProgress(Bytes used, Bytes budget);
+  // `used` of `budget` bytes; without a budget they are the same. `loss` says what is reported and must outlive it.
+  TrainingProgress(Bytes used, Bytes budget, const LossFacts& loss);
   ~TrainingProgress() override;
 
   void on_step(const train::StepReport& report) override;
@@ -24,6 +26,7 @@ class TrainingProgress : public train::LoopListener {
   void clear_bar();
 
   std::string memory_;
+  const LossFacts& loss_;
   bool terminal_;
   bool bar_drawn_ = false;
   std::chrono::steady_clock::time_point last_shown_;
@@ -33,9 +36,11 @@ class TrainingProgress : public train::LoopListener {
 std::string format_duration(double seconds);
 // "0.1234", "not a number"
 std::string format_loss(double loss);
-// Step, loss, accuracy, speed, memory, time left.
-std::string status_text(const train::StepReport& report, const std::string& memory);
+// "test accuracy 81.25%", or the loss where it counts nothing else; `prefix`: "test "
+std::string describe_metric(const LossFacts& facts, std::uint8_t metric, double value, std::string_view prefix);
+// Step, metrics, speed, memory, time left.
+std::string status_text(const train::StepReport& report, const std::string& memory, const LossFacts& loss);
 // The same in at most `width` columns, and a bar in what room is left.
-std::string progress_line(const train::StepReport& report, const std::string& memory, std::size_t width);
+std::string progress_line(const train::StepReport& report, const std::string& memory, const LossFacts& loss, std::size_t width);
 
 }  // namespace snug::cli

@@ -94,21 +94,25 @@ void run_eval(const Flags& flags) {
   const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
   if (result.examples < dataset->description().test_examples)
     throw Interrupted(stop.signal(), "evaluation was interrupted; run it again");
-  const double accuracy = static_cast<double>(result.correct) / static_cast<double>(result.examples);
+  const LossFacts& loss = *session.loss().facts;
   if (flags.json) {
     nlohmann::ordered_json json{{"model", recipe.model},
                                 {"run", *flags.folder},
                                 {"data", recipe.data},
                                 {"step", snapshot.counters.step},
-                                {"test_examples", result.examples},
-                                {"test_loss", result.loss},
-                                {"test_accuracy", accuracy}};
+                                {"test_examples", result.examples}};
+    json[fmt::format("test_{}", loss.metrics[0])] = result.loss;
+    if (!loss.metrics[1].empty()) json[fmt::format("test_{}", loss.metrics[1])] = result.mean_score();
     train::put_overheads(json, train::measure_overheads(session));
     return write_json(json);
   }
-  write_out(fmt::format("{} after step {}: {:.2f}% of {} test images of {} are correct, loss {}\n", recipe.model,
-                        snapshot.counters.step, 100 * accuracy, report::format_count(result.examples), recipe.data,
-                        format_loss(result.loss)));
+  const std::string tested = fmt::format("{} test {} of {}", report::format_count(result.examples), loss.unit, recipe.data);
+  const std::string says =
+      loss.metrics[1] == "accuracy"
+          ? fmt::format("{:.2f}% of {} are correct, ", 100 * result.mean_score(), tested)
+          : tested + ": " + (loss.metrics[1].empty() ? "" : describe_metric(loss, 1, result.mean_score(), "") + ", ");
+  write_out(fmt::format("{} after step {}: {}{}\n", recipe.model, snapshot.counters.step, says,
+                        describe_metric(loss, 0, result.loss, "")));
 }
 
 void run_export(const Flags& flags) {

@@ -276,19 +276,28 @@ std::string opening(const Run& run) {
   return out;
 }
 
+// "81.2% test accuracy", "test loss 0.5312", "no test accuracy"
+std::string ranking_text(const LossFacts& loss, const std::optional<train::Evaluation>& evaluation) {
+  const std::string_view name = loss.metrics[loss.ranks_by];
+  if (!evaluation) return fmt::format("no test {}", name);
+  if (loss.ranks_by == 0) return fmt::format("test {} {}", name, format_loss(evaluation->loss));
+  return fmt::format("{} test {}", percent(evaluation->score), name);
+}
+
 // The last lines, the one that matters at the very end.
 std::string closing(const Run& run, const train::LoopResult& result, double seconds) {
+  const LossFacts& loss = *run.session->loss().facts;
   const std::string folder = run.folder.path().string();
   std::string out = fmt::format("{} {} in {}", result.interrupted ? "stopped after" : "done:", counted(result.steps, "step"),
                                 format_duration(seconds));
-  if (result.images_per_second > 0) out += fmt::format(", {:.0f} images/s", result.images_per_second);
+  if (result.units_per_second > 0) out += fmt::format(", {:.0f} {}/s", result.units_per_second, loss.unit);
   out += fmt::format("; kept in {}\n", folder);
   if (result.interrupted) {
     return out + fmt::format("resume with: snug train --out {} --resume\n", folder);
   }
   out += fmt::format("test it with: snug eval {0}    take the weights: snug export {0} --to weights.safetensors\n", folder);
   if (const auto driver = run.session->executor().driver_memory_beside_arena()) out += train::describe(*driver) + "\n";
-  out += fmt::format("{} test accuracy", result.last_evaluation ? percent(result.last_evaluation->accuracy) : "no");
+  out += ranking_text(loss, result.last_evaluation);
   out += result.measured_peak_bytes ? fmt::format(" in {}", format_bytes(*result.measured_peak_bytes))
                                     : fmt::format(" in {} as planned", format_bytes(run.session->plan().planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of the {} given", format_bytes(*run.recipe.budget_bytes));
@@ -319,19 +328,20 @@ nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& resu
   if (result.measured_peak_bytes) json["measured_peak_bytes"] = result.measured_peak_bytes->count();
   if (plan.host.planned_peak_bytes > Bytes(0)) json["measured_host_bytes"] = nullptr;
   if (result.measured_host_bytes) json["measured_host_bytes"] = result.measured_host_bytes->count();
-  json["images_per_second"] = result.images_per_second;
+  const LossFacts& loss = *run.session->loss().facts;
+  json[throughput_of(plan.program).field()] = result.units_per_second;
   train::put_overheads(json, train::measure_overheads(*run.session));
   json["peak_mapped_bytes"] = process_memory().peak_mapped.count();
-  if (result.train_loss) json["train_loss"] = *result.train_loss;
+  if (result.train_loss) json[fmt::format("train_{}", loss.metrics[0])] = *result.train_loss;
   if (result.loss_scale) {
     json["loss_scale"] = result.loss_scale->scale;
     json["skipped_steps"] = result.loss_scale->skipped_steps;
   }
   if (result.last_evaluation) {
-    json["test_loss"] = result.last_evaluation->loss;
-    json["test_accuracy"] = result.last_evaluation->accuracy;
+    json[fmt::format("test_{}", loss.metrics[0])] = result.last_evaluation->loss;
+    if (!loss.metrics[1].empty()) json[fmt::format("test_{}", loss.metrics[1])] = result.last_evaluation->score;
   }
-  if (result.best_accuracy) json["best_test_accuracy"] = *result.best_accuracy;
+  if (result.best_metric) json[fmt::format("best_test_{}", loss.metrics[loss.ranks_by])] = *result.best_metric;
   return json;
 }
 
@@ -347,7 +357,7 @@ void run_train(const Flags& flags) {
   const Bytes planned = run.session->plan().planned_peak_bytes;
   train::LoopResult result;
   {
-    TrainingProgress progress(planned, run.recipe.budget_bytes.value_or(planned));
+    TrainingProgress progress(planned, run.recipe.budget_bytes.value_or(planned), *run.session->loss().facts);
     try {
       result = train::run_loop(*run.session, *run.dataset, run.settings, run.progress, run.folder, progress, stop.asked());
     } catch (const train::DiskFull& full) {

@@ -79,7 +79,7 @@ std::vector<std::string> read_class_names(const std::filesystem::path& path) {
   return names;
 }
 
-class Cifar : public Dataset {
+class Cifar : public ImageDataset {
  public:
   Cifar(const std::filesystem::path& folder, const std::string& name) {
     for (const Numbered& file : training_files(folder)) train_.push_back(open_batch(file.path));
@@ -102,8 +102,8 @@ class Cifar : public Dataset {
 
   const Description& description() const override { return description_; }
 
-  std::int32_t read(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
-    SNUG_CHECK(index >= 0 && index < description_.examples(split) && pixels.size() == description_.example_bytes(),
+  std::int32_t read_image(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
+    SNUG_CHECK(index >= 0 && index < description_.examples(split) && pixels.size() == description_.image_bytes(),
                "example {} into {} bytes", index, pixels.size());
     const std::vector<BatchFile>& files = split == Split::train ? train_ : test_;
     const auto after = std::ranges::upper_bound(files, index, {}, &BatchFile::first);

@@ -1,5 +1,6 @@
 #include "data/dataset.h"
 
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -43,6 +44,17 @@ std::unique_ptr<Dataset> open_folder(const std::string& spec, const OpenOptions&
 }
 
 }  // namespace
+
+std::vector<Input> ImageDataset::inputs() const {
+  return {{.name = "images", .example_bytes = description().image_bytes(), .content = Input::Content::pixels},
+          {.name = "labels", .example_bytes = sizeof(std::int32_t), .content = Input::Content::classes}};
+}
+
+void ImageDataset::read(Split split, std::int64_t index, std::span<const std::span<std::byte>> inputs) const {
+  SNUG_CHECK(inputs.size() == 2 && inputs[1].size() == sizeof(std::int32_t), "{} inputs of an image", inputs.size());
+  const std::int32_t label = read_image(split, index, inputs[0]);
+  std::memcpy(inputs[1].data(), &label, sizeof label);
+}
 
 std::uint64_t fingerprint_of(std::string_view name) {
   // FNV-1a, then mixed: sums of similar names must not cancel out.

@@ -1,5 +1,5 @@
-// Labelled images to train on and to test with. A data set lies in files and is read example by example: what is resident does
-// not grow with the number of examples.
+// Examples to train on and to test with. A data set lies in files and is read example by example: what is resident does not grow
+// with the number of examples.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,26 @@
 namespace snug::data {
 
 enum class Split { train, test };
+
+// What a model is given of each example, by the name of the model's input.
+struct Input {
+  enum class Content : std::uint8_t {
+    pixels,   // bytes in the order H,W,C
+    classes,  // numbers of classes, i32
+    numbers   // as the model computes with them
+  };
+  std::string name;
+  std::size_t example_bytes = 0;
+  Content content = Content::pixels;
+
+  friend bool operator==(const Input&, const Input&) = default;
+};
+
+// Bytes of an input: one example behind the other.
+struct NamedBytes {
+  std::string_view name;
+  std::span<const std::byte> bytes;
+};
 
 struct Description {
   std::string name;  // "embedded", "cifar10", or the folder as it was given
@@ -35,7 +55,7 @@ struct Description {
   std::vector<std::string> notes;  // for the user: what was left out of the data, a sentence each
 
   std::int64_t examples(Split split) const { return split == Split::train ? train_examples : test_examples; }
-  std::size_t example_bytes() const { return static_cast<std::size_t>(channels * height * width); }
+  std::size_t image_bytes() const { return static_cast<std::size_t>(channels * height * width); }
 
   friend bool operator==(const Description&, const Description&) = default;
 };
@@ -61,10 +81,22 @@ class Dataset {
   Dataset& operator=(const Dataset&) = delete;
 
   virtual const Description& description() const = 0;
-  // Fills `pixels`, which has example_bytes(), in the order H,W,C; returns the label, 0 <= label < classes. May be called from
-  // several threads at once. UserError naming the file when it is short, corrupt or gone; an UnreadableExample where the data set
-  // would be whole without that file.
-  virtual std::int32_t read(Split split, std::int64_t index, std::span<std::byte> pixels) const = 0;
+  // What an example consists of.
+  virtual std::vector<Input> inputs() const = 0;
+  // Fills one span for each of inputs(), in their order, with one example. May be called from several threads at
+  // once. UserError naming the file when it is short, corrupt or gone; an UnreadableExample where the data set would be whole
+  // without that file.
+  virtual void read(Split split, std::int64_t index, std::span<const std::span<std::byte>> inputs) const = 0;
+};
+
+// Images, each with a label.
+class ImageDataset : public Dataset {
+ public:
+  // The inputs "images" and "labels".
+  std::vector<Input> inputs() const final;
+  // Fills `pixels`, which has image_bytes(); returns the label, 0 <= label < classes.
+  virtual std::int32_t read_image(Split split, std::int64_t index, std::span<std::byte> pixels) const = 0;
+  void read(Split split, std::int64_t index, std::span<const std::span<std::byte>> inputs) const final;
 };
 
 struct OpenOptions {

@@ -22,7 +22,7 @@ constexpr std::int64_t kTrain = 1500;
 constexpr std::int64_t kTest = 297;
 static_assert(std::size(kDigits) == kTrain + kTest);
 
-class Embedded : public Dataset {
+class Embedded : public ImageDataset {
  public:
   Embedded() {
     description_.name = "embedded";
@@ -39,8 +39,8 @@ class Embedded : public Dataset {
 
   const Description& description() const override { return description_; }
 
-  std::int32_t read(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
-    SNUG_CHECK(index >= 0 && index < description_.examples(split) && pixels.size() == description_.example_bytes(),
+  std::int32_t read_image(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
+    SNUG_CHECK(index >= 0 && index < description_.examples(split) && pixels.size() == description_.image_bytes(),
                "example {} into {} bytes", index, pixels.size());
     const char* image = kDigits[split == Split::train ? index : kTrain + index];
     const char* source = image + 1;

@@ -99,7 +99,7 @@ std::string place_of(std::string_view class_name, std::string_view file_name) {
   return place.append(file_name);
 }
 
-class ImageFolder : public Dataset {
+class ImageFolder : public ImageDataset {
  public:
   ImageFolder(const std::filesystem::path& folder, const std::string& name, std::int64_t side) {
     description_.name = name;
@@ -149,7 +149,7 @@ class ImageFolder : public Dataset {
 
   const Description& description() const override { return description_; }
 
-  std::int32_t read(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
+  std::int32_t read_image(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
     const Side& side = split == Split::train ? train_ : test_;
     const FileIndex::Entry entry = side.files.read(index);
     const std::string& class_name = description_.class_names[static_cast<std::size_t>(entry.label)];

@@ -6,16 +6,16 @@
 
 namespace snug::data {
 
-void measure_channels(const Dataset& dataset, std::int64_t most, Description& description) {
+void measure_channels(const ImageDataset& dataset, std::int64_t most, Description& description) {
   const auto channels = static_cast<std::size_t>(description.channels);
   const std::int64_t sampled = std::min(most, description.train_examples);
-  std::vector<std::byte> pixels(description.example_bytes());
+  std::vector<std::byte> pixels(description.image_bytes());
   std::vector<std::uint64_t> sum(channels);
   std::vector<std::uint64_t> sum_of_squares(channels);
   for (std::int64_t i = 0; i < sampled; ++i) {
     // i * n / sampled without overflow for any number of examples.
     const std::int64_t n = description.train_examples;
-    dataset.read(Split::train, n / sampled * i + n % sampled * i / sampled, pixels);
+    dataset.read_image(Split::train, n / sampled * i + n % sampled * i / sampled, pixels);
     for (std::size_t at = 0; at < pixels.size(); at += channels) {
       for (std::size_t c = 0; c < channels; ++c) {
         const auto value = std::to_integer<std::uint32_t>(pixels[at + c]);

@@ -23,7 +23,8 @@ class Stream::Reader {
         batch_(static_cast<std::uint64_t>(batch)),
         options_(options),
         size_(static_cast<std::uint64_t>(dataset.description().examples(split))),
-        example_bytes_(dataset.description().example_bytes()) {
+        inputs_(dataset.inputs()),
+        example_(inputs_.size()) {
     SNUG_CHECK(batch > 0, "batches of {} examples", batch);
     SNUG_CHECK(size_ > 0, "data set {} without examples", dataset.description().name);
     if (options.position > size_) {
@@ -33,8 +34,8 @@ class Stream::Reader {
     // A batch is never larger than an epoch.
     const std::uint64_t largest = std::min(batch_, size_);
     for (Buffer& buffer : buffers_) {
-      buffer.inputs.resize(largest * example_bytes_);
-      buffer.labels.resize(largest);
+      for (const Input& input : inputs_) buffer.bytes.emplace_back(largest * input.example_bytes);
+      buffer.inputs.resize(inputs_.size());
     }
     thread_ = std::thread([this] { read_all(); });
   }
@@ -56,12 +57,13 @@ class Stream::Reader {
     changed_.notify_all();
     changed_.wait(lock, [&] { return filled_ > taken_ || ended_; });
     if (filled_ > taken_) {
-      const Buffer& buffer = buffers_[taken_ % kBuffers];
+      Buffer& buffer = buffers_[taken_ % kBuffers];
       ++taken_;
-      return Batch{.inputs = std::span(buffer.inputs).first(buffer.count * example_bytes_),
-                   .labels = std::span(buffer.labels).first(buffer.count),
-                   .epoch = buffer.epoch,
-                   .position = buffer.position};
+      for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        const std::span<const std::byte> bytes = buffer.bytes[i];
+        buffer.inputs[i] = {.name = inputs_[i].name, .bytes = bytes.first(buffer.count * inputs_[i].example_bytes)};
+      }
+      return Batch{.inputs = buffer.inputs, .examples = buffer.count, .epoch = buffer.epoch, .position = buffer.position};
     }
     if (error_) std::rethrow_exception(error_);
     return std::nullopt;
@@ -69,15 +71,17 @@ class Stream::Reader {
 
   std::int64_t buffer_bytes() const {
     std::size_t sum = 0;
-    for (const Buffer& buffer : buffers_) sum += buffer.inputs.size() + buffer.labels.size() * sizeof(std::int32_t);
+    for (const Buffer& buffer : buffers_) {
+      for (const std::vector<std::byte>& bytes : buffer.bytes) sum += bytes.size();
+    }
     return static_cast<std::int64_t>(sum);
   }
 
  private:
   struct Buffer {
-    std::vector<std::byte> inputs;
-    std::vector<std::int32_t> labels;
-    std::size_t count = 0;  // examples in it
+    std::vector<std::vector<std::byte>> bytes;  // of each input
+    std::vector<NamedBytes> inputs;             // of the batch that the caller has
+    std::size_t count = 0;                      // examples in it
     std::uint64_t epoch = 0;
     std::uint64_t position = 0;
   };
@@ -110,8 +114,11 @@ class Stream::Reader {
       const std::uint64_t count = std::min(batch_, size_ - position);
       for (std::uint64_t i = 0; i < count; ++i) {
         const std::uint64_t index = options_.shuffle ? order(position + i) : position + i;
-        buffer->labels[i] = dataset_.read(split_, static_cast<std::int64_t>(index),
-                                          std::span(buffer->inputs).subspan(i * example_bytes_, example_bytes_));
+        for (std::size_t k = 0; k < inputs_.size(); ++k) {
+          const std::size_t each = inputs_[k].example_bytes;
+          example_[k] = std::span(buffer->bytes[k]).subspan(i * each, each);
+        }
+        dataset_.read(split_, static_cast<std::int64_t>(index), example_);
       }
       buffer->count = count;
       buffer->epoch = epoch;
@@ -137,7 +144,8 @@ class Stream::Reader {
   const std::uint64_t batch_;
   const Options options_;
   const std::uint64_t size_;
-  const std::size_t example_bytes_;
+  const std::vector<Input> inputs_;
+  std::vector<std::span<std::byte>> example_;  // the reading thread's
   std::array<Buffer, kBuffers> buffers_;
 
   std::mutex mutex_;

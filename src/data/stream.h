@@ -12,10 +12,10 @@
 namespace snug::data {
 
 struct Batch {
-  std::span<const std::byte> inputs;  // N,H,W,C
-  std::span<const std::int32_t> labels;
+  std::span<const NamedBytes> inputs;  // one for each of the data set's, in their order
+  std::size_t examples = 0;
   std::uint64_t epoch = 0;     // a batch lies in one epoch
-  std::uint64_t position = 0;  // of its first example in the epoch's order; a run resumes behind it at position + labels.size()
+  std::uint64_t position = 0;  // of its first example in the epoch's order; a run resumes behind it at position + examples
 };
 
 struct StreamOptions {

@@ -53,7 +53,10 @@ void require_countable(const Attributes& attributes) {
 }  // namespace
 
 GraphBuilder::GraphBuilder(std::string name, std::int64_t batch, std::int64_t statistics_group)
-    : statistics_group_(statistics_group), init_builder_(program_.states, init_), builder_(program_.states, forward_) {
+    : statistics_group_(statistics_group),
+      init_builder_(program_.states, init_),
+      builder_(program_.states, forward_),
+      example_rows_(program_.states, forward_, batch) {
   check_name(name);
   if (batch < 1) throw_user_error("a batch of {} examples is not possible; use at least 1", batch);
   program_.name = std::move(name);
@@ -143,6 +146,20 @@ ValueId GraphBuilder::features(const Shape& shape_of_one_example) {
   return read(add_state("features", type, Role::input, false, {}));
 }
 
+ValueId GraphBuilder::input(const std::string& name, const Type& type) {
+  rows_of_each_example(name, type);
+  return read(add_state(name, type, Role::input, false, {}));
+}
+
+std::int64_t GraphBuilder::rows_of_each_example(const std::string& layer, const Type& type) const {
+  const auto rows = rows_of_examples(type, batch());
+  if (!rows) {
+    throw_user_error("layer '{}': the leading dimension of {} is not made of the {} examples of a microbatch", layer,
+                     to_string(type), batch());
+  }
+  return *rows;
+}
+
 ValueId GraphBuilder::conv2d(const std::string& name, ValueId x, const Conv2dOptions& options) {
   const Shape& input = type_of(x).shape;
   if (input.rank() != 4) throw_user_error("layer '{}': the input is {}; a convolution takes [N,C,H,W]", name, to_string(input));
@@ -187,18 +204,21 @@ ValueId GraphBuilder::batch_norm(const std::string& name, ValueId x, const Batch
   const StateId running_var = add_state(name + ".running_var", row, Role::statistic, false, ones);
   const ValueId scalars = read(program_.scalars);
   const std::int64_t asked = options.group_size == 0 ? statistics_group_ : options.group_size;
-  const std::int64_t group_size = asked == 0 ? shape[0] : asked;
+  const std::int64_t rows = rows_of_each_example(name, type_of(x));
+  const std::int64_t group_size = asked == 0 ? shape[0] : asked * rows;
 
-  const Attributes grouping{{"group_size", group_size}};
+  Attributes grouping{{"group_size", group_size}};
+  set_rows_per_example(grouping, rows);
   const auto statistics = emit(name, ops::batch_norm_statistics, {x, scalars}, grouping);
   const ValueId old_mean = read(running_mean);
   const ValueId old_var = read(running_var);
   forward_.in_evaluation.push_back({.trained = statistics[0], .evaluated = old_mean});
   forward_.in_evaluation.push_back({.trained = statistics[1], .evaluated = old_var});
-  const Attributes moving{{"group_size", group_size},
-                          {"momentum", options.momentum},
-                          {"batch", shape[0]},
-                          {"pixels", shape.rank() == 4 ? shape[2] * shape[3] : std::int64_t{1}}};
+  Attributes moving{{"group_size", group_size},
+                    {"momentum", options.momentum},
+                    {"batch", shape[0]},
+                    {"pixels", shape.rank() == 4 ? shape[2] * shape[3] : std::int64_t{1}}};
+  set_rows_per_example(moving, rows);
   in_layer(name, [&] {
     return builder_.emit(ops::batch_norm_running, {statistics[0], statistics[1], old_mean, old_var, scalars}, moving,
                          {.name = name, .layer = name, .writes = {running_mean, running_var}});
@@ -256,8 +276,11 @@ ValueId GraphBuilder::linear(const std::string& name, ValueId x, std::int64_t ou
 }
 
 ValueId GraphBuilder::dropout(const std::string& name, ValueId x, double probability) {
-  const ValueId y =
-      emit(name, ops::dropout, {x, read(program_.scalars)}, {{"probability", probability}, {"key", ++random_keys_}}).front();
+  Attributes attributes{{"probability", probability}, {"key", ++random_keys_}};
+  // What does not depend on the examples is dropped alike in all microbatches.
+  const bool depends = example_rows_.depends_on_examples(x);
+  set_rows_per_example(attributes, depends ? rows_of_each_example(name, type_of(x)) : 0);
+  const ValueId y = emit(name, ops::dropout, {x, read(program_.scalars)}, attributes).front();
   forward_.in_evaluation.push_back({.trained = y, .evaluated = x});
   return y;
 }
@@ -276,15 +299,22 @@ ValueId GraphBuilder::reshape(const std::string& name, ValueId x, const Shape& s
   return emit(name, ops::reshape, {x}, {{"shape", std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())}}).front();
 }
 
+void GraphBuilder::softmax_cross_entropy(ValueId logits, ValueId labels, ValueId weights, double label_smoothing) {
+  Attributes attributes{{"label_smoothing", label_smoothing}};
+  set_rows_per_example(attributes, rows_of_each_example("loss", type_of(logits)));
+  std::vector<ValueId> inputs{logits, labels, read(program_.scalars)};
+  if (weights.valid()) inputs.push_back(weights);
+  loss("loss", ops::softmax_cross_entropy, std::move(inputs), std::move(attributes));
+}
+
 void GraphBuilder::softmax_cross_entropy(ValueId logits, double label_smoothing) {
-  const StateId labels = add_state("labels", {.dtype = DType::i32, .shape = {batch()}}, Role::input, false, {});
-  loss("loss", ops::softmax_cross_entropy, {logits, read(labels), read(program_.scalars)},
-       {{"label_smoothing", label_smoothing}});
+  const ValueId labels = input("labels", {.dtype = DType::i32, .shape = {type_of(logits).shape[0]}});
+  softmax_cross_entropy(logits, labels, ValueId::none(), label_smoothing);
 }
 
 void GraphBuilder::loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes) {
   if (has_loss_) throw UserError("the model already has a loss");
-  SNUG_CHECK(op.is_loss, "{} is no loss", op.name);
+  SNUG_CHECK(op.loss != nullptr, "{} is no loss", op.name);
   const ValueId value = emit(name, op, std::move(inputs), std::move(attributes)).front();
   has_loss_ = true;
   builder_.emit(ops::add, {read(program_.metrics), value}, {}, {.name = "metrics", .layer = name, .writes = {program_.metrics}});

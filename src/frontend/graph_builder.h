@@ -9,6 +9,7 @@
 
 #include "frontend/initializer.h"
 #include "ir/builder.h"
+#include "ir/example_rows.h"
 #include <snug/model.h>
 
 namespace snug::frontend {
@@ -25,6 +26,8 @@ class GraphBuilder {
   // Inputs. Images are staged as bytes and normalised by an op; features are staged as they are computed with.
   ValueId images(const ImageOptions& options);
   ValueId features(const Shape& shape_of_one_example);
+  // Any other. Its leading dimension is made of the examples of the microbatch, one or several rows each.
+  ValueId input(const std::string& name, const Type& type);
 
   // Layers. Each is named; its parameters are called <name>.weight, <name>.bias and so on.
   ValueId conv2d(const std::string& name, ValueId x, const Conv2dOptions& options);
@@ -51,7 +54,10 @@ class GraphBuilder {
   ValueId statistic(const std::string& name, const Type& type, Initializer initializer);
   ValueId scalars() { return read(program_.scalars); }
 
-  // Ends the model: softmax cross-entropy of logits [N,K] with the staged labels, added to the metrics.
+  // Ends the model: softmax cross-entropy of logits [rows,K] with labels i32[rows], added to the metrics. An example may have
+  // several rows. Each weighs the same, or by `weights`, f32[rows].
+  void softmax_cross_entropy(ValueId logits, ValueId labels, ValueId weights, double label_smoothing = 0);
+  // The same with staged labels, the input "labels".
   void softmax_cross_entropy(ValueId logits, double label_smoothing = 0);
   // Ends the model with a loss op of the caller's.
   void loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
@@ -66,6 +72,8 @@ class GraphBuilder {
   StateId add_state(const std::string& name, const Type& type, Role role, bool trainable, Initializer initializer);
   void emit_initial_value(StateId id, const Initializer& initializer);
   ValueId read(StateId id) { return builder_.read(id); }
+  // Rows of the leading dimension that each example of the microbatch has; UserError when it is not made of these.
+  std::int64_t rows_of_each_example(const std::string& layer, const Type& type) const;
 
   std::int64_t batch() const { return program_.microbatch; }
 
@@ -75,6 +83,7 @@ class GraphBuilder {
   std::int64_t statistics_group_;
   SectionBuilder init_builder_;
   SectionBuilder builder_;  // of the section forward
+  ExampleRows example_rows_;
   bool has_loss_ = false;
   std::unordered_set<std::string> state_names_;
   std::int64_t random_keys_ = 0;  // each dropout layer draws from a stream of its own

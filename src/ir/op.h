@@ -2,6 +2,7 @@
 // read it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -64,6 +65,17 @@ struct FedEarly {
   std::string_view (*objection)(const Attributes&) = nullptr;
 };
 
+// Of a loss: what a run reports of it, and what its inputs are.
+struct LossFacts {
+  // What Metrics::loss and Metrics::score / Metrics::weight, a share, are called; the second is empty where nothing is counted.
+  std::array<std::string_view, 2> metrics = {"loss", {}};
+  std::uint8_t ranks_by = 0;  // which of the two tells better weights from worse ones
+  bool higher_is_better = false;
+  std::string_view unit = "examples";  // of throughput: what one row of the loss is
+  int labels = -1;                     // the input with the numbers of classes, as many as input 0 has columns; -1: none
+  int weights = -1;                    // the input with a weight for each row, which may be left out; -1: none
+};
+
 // An op that moves a parameter: op(weight, gradient, scalars, states..., updates?, gradient_norm?) -> weight, gradient (cleared),
 // states...
 struct UpdateFacts {
@@ -85,7 +97,6 @@ struct OpDef {
   std::span<const InPlacePromise> in_place = {};
   std::span<const std::string_view> outputs = {};  // suffixes for the names of further outputs
   bool is_view = false;                            // output 0 is input 0 under another shape: the same bytes, never written
-  bool is_loss = false;                            // backward starts here: the recipe needs no gradient of its output
   bool may_recompute = true;                       // false: running it twice would count something twice
   bool cheap_to_recompute = false;                 // no matrix product: a pass over memory
   // Bit i: almost the value of input i is not good enough, because of a comparison (its sign, the largest of a window) or an
@@ -110,6 +121,7 @@ struct OpDef {
   std::span<const Absorption> absorbs = {};
   SignsOnly signs_only = {};
   Packing packing = Packing::none;
+  const LossFacts* loss = nullptr;      // of a loss: backward starts here, and the recipe needs no gradient of its output
   const UpdateFacts* update = nullptr;  // of an op that moves a parameter
   const OpDef* stands_for = nullptr;    // FedEarly::decay: the update op whose constants it has
   // Moves the elements of a parameter, output 0, to other places. What an update keeps beside the parameter begins again: one

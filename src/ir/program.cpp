@@ -125,7 +125,8 @@ StateId Program::find_state(std::string_view state_name) const {
 }
 
 NodeId find_loss(const Section& section) {
-  const auto loss = std::find_if(section.nodes.begin(), section.nodes.end(), [](const Node& node) { return node.op->is_loss; });
+  const auto loss =
+      std::find_if(section.nodes.begin(), section.nodes.end(), [](const Node& node) { return node.op->loss != nullptr; });
   return loss == section.nodes.end() ? NodeId::none() : NodeId(static_cast<std::size_t>(loss - section.nodes.begin()));
 }
 

@@ -152,7 +152,7 @@ struct Program {
   StateId find_state(std::string_view state_name) const;
 };
 
-// The node whose gradient everything else's follows from (OpDef::is_loss); none where the section has no loss.
+// The node whose gradient everything else's follows from (OpDef::loss); none where the section has no loss.
 NodeId find_loss(const Section& section);
 
 // For every value of the section: the node that makes it (none for a state's first version) and the last that reads or makes it.

@@ -11,23 +11,25 @@ namespace snug {
 struct Scalars {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;            // counts updates; with `seed` it keys every random draw of the step
-  std::uint64_t first_example = 0;   // of this microbatch, counted within the step
-  std::uint64_t valid_examples = 0;  // of this microbatch; the rows behind them are padding
-  std::uint64_t batch_examples = 0;  // of the whole step: each example weighs 1 / batch_examples
+  std::uint64_t first_example = 0;   // of this microbatch, counted within the step, over all processes
+  std::uint32_t valid_examples = 0;  // of this microbatch; the rows of the others are padding
+  std::uint32_t batch_examples = 0;  // of the whole step
+  double total_weight = 0;           // of all rows of the whole step: a row of weight w weighs w / total_weight in the loss
   double learning_rate = 0;
   double loss_scale = 1;
-  std::uint32_t skip_update = 0;  // 1: the update only clears the gradients (the loss was not finite, an overflow was found)
+  std::uint16_t skip_update = 0;  // 1: the update only clears the gradients (the loss was not finite, an overflow was found)
+  std::uint16_t is_first_microbatch = 0;  // 1: of the step, in this process
   // What the length of all gradients together is cut down to, in programs that clip. A float is fine enough for a threshold, and
   // the block stays as large as it was: models that do not clip keep their programs.
   float clip_norm = std::numeric_limits<float>::infinity();
 };
 static_assert(sizeof(Scalars) == 64, "the block's size is part of the program text");
 
-// What a microbatch adds to: the state "metrics", f64[3].
+// What a microbatch adds to: the state "metrics", f64[3]. The loss op says what the first two are called (LossFacts).
 struct Metrics {
-  double loss = 0;      // sum over examples of loss / batch_examples
-  double correct = 0;   // examples whose largest logit is the label
-  double examples = 0;  // valid ones
+  double loss = 0;    // sum over rows of weight * loss / total_weight
+  double score = 0;   // sum over rows of weight * what the loss counts beside itself: 1 where the largest logit is the label
+  double weight = 0;  // of the rows, those of padding left out
 };
 static_assert(sizeof(Metrics) == 24);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/example_rows.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -12,6 +13,7 @@
 //     mean and variance [groups,C], or fixed ones [C]; the scalar block tells the gradient how many examples are valid
 //   batch_norm_running(mean, variance, running_mean, running_var, scalars) {group_size, momentum, batch, pixels} -> both running
 //   ones
+// All take rows_per_example, where the leading dimension of x has several rows for each example.
 // With the attribute relu=1 `apply` gives max(y, 0), and its gradient ops find out again from x where y was positive: a ReLU then
 // costs no pass over memory and keeps nothing. They take the bias as one more input for that.
 // The gradient of `apply` includes the way through the statistics when they are of the batch, so `statistics` has none of its
@@ -23,16 +25,22 @@ BatchNormGeometry BatchNormGeometry::from(const Shape& x, const Attributes& attr
   if (x.rank() != 4 && x.rank() != 2) throw_user_error("the input is {}; it must be [N,C,H,W] or [N,C]", to_string(x));
   const std::int64_t group_size = attributes.integer("group_size");
   if (group_size < 1) throw_user_error("a statistics group of {} examples is not possible; use at least 1", group_size);
+  require_example_rows({.dtype = DType::f32, .shape = x}, attributes);
   return {.batch = x[0],
           .channels = x[1],
           .pixels = x.rank() == 4 ? x[2] * x[3] : 1,
           .group_size = group_size,
-          .groups = x[0] / group_size + (x[0] % group_size == 0 ? 0 : 1)};
+          .groups = x[0] / group_size + (x[0] % group_size == 0 ? 0 : 1),
+          .rows_per_example = snug::rows_per_example(attributes)};
 }
 
-std::int64_t BatchNormGeometry::valid_in_group(std::int64_t g, std::int64_t valid) const {
+std::int64_t BatchNormGeometry::valid_rows(std::int64_t valid_examples) const {
+  return std::min(valid_examples * rows_per_example, batch);
+}
+
+std::int64_t BatchNormGeometry::valid_in_group(std::int64_t g, std::int64_t valid_examples) const {
   const std::int64_t begin = g * group_size;
-  return std::clamp<std::int64_t>(std::min(valid, batch) - begin, 0, group_size);
+  return std::clamp<std::int64_t>(valid_rows(valid_examples) - begin, 0, group_size);
 }
 
 bool batch_norm_with_relu(const Attributes& attributes) { return attributes.integer_or("relu", 0) != 0; }

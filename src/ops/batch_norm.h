@@ -8,16 +8,19 @@
 
 namespace snug::ops {
 
-// x is [N,C,H,W] or [N,C]. Statistics are taken over groups of `group_size` consecutive examples: one group is ordinary batch
-// norm; several inside one batch do what that many microbatches would.
+// x is [N,C,H,W] or [N,C]. Statistics are taken over groups of `group_size` consecutive rows, which are examples unless
+// rows_per_example says otherwise: one group is ordinary batch norm; several inside one batch do what that many microbatches
+// would.
 struct BatchNormGeometry {
-  std::int64_t batch, channels, pixels;  // pixels: H*W, or 1
+  std::int64_t batch, channels, pixels;  // batch: rows; pixels: H*W, or 1
   std::int64_t group_size, groups;       // groups: ceil(batch / group_size)
+  std::int64_t rows_per_example = 1;
 
   static BatchNormGeometry from(const Shape& x, const Attributes& attributes);
 
-  // Examples of group g that are not padding, when the first `valid` of the batch are not.
-  std::int64_t valid_in_group(std::int64_t g, std::int64_t valid) const;
+  // Rows that are not padding, when the first `valid_examples` are not: of all, and of group g.
+  std::int64_t valid_rows(std::int64_t valid_examples) const;
+  std::int64_t valid_in_group(std::int64_t g, std::int64_t valid_examples) const;
 };
 
 // Attribute relu=1: the result is cut off below zero.

@@ -1,6 +1,7 @@
 #include "ops/common.h"
 
 #include "base/error.h"
+#include "ir/example_rows.h"
 
 namespace snug::ops {
 
@@ -35,6 +36,18 @@ Type gradient_norm_type() { return {.dtype = DType::f64, .shape = {2}}; }
 void require_scalars(const Type& type) {
   if (type != scalars_type())
     throw_user_error("the scalar block is {}; it must be {}", to_string(type), to_string(scalars_type()));
+}
+
+void require_drawn_rows(const Type& type, const Attributes& attributes) {
+  const std::int64_t rows = rows_per_example(attributes);
+  if (rows < 0) throw_user_error("{} is {}; use 0 or more", kRowsPerExample, rows);
+  if (rows > 0 && (type.shape.rank() == 0 || type.shape[0] % rows != 0))
+    throw_user_error("{} is not made of examples of {} rows", to_string(type), rows);
+}
+
+void require_example_rows(const Type& type, const Attributes& attributes) {
+  if (rows_per_example(attributes) == 0) throw_user_error("{} is 0; use at least 1", kRowsPerExample);
+  require_drawn_rows(type, attributes);
 }
 
 void require_epsilon(const OpCall& call) {

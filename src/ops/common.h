@@ -20,6 +20,10 @@ void require_rank(const Type& type, std::size_t rank, std::string_view what);
 void require_same_shape(const Type& a, const Type& b, std::string_view what);
 void require_shape(const Type& type, const Shape& shape, std::string_view what);
 void require_scalars(const Type& type);
+// rows_per_example of an op that leaves the rows of padding out: at least 1, and the leading dimension is made of such rows.
+void require_example_rows(const Type& type, const Attributes& attributes);
+// ... of one that draws random numbers: 0 too, where the value does not depend on the examples.
+void require_drawn_rows(const Type& type, const Attributes& attributes);
 // An `epsilon` of at least 0, which normalisation adds to a variance.
 void require_epsilon(const OpCall& call);
 

@@ -3,9 +3,9 @@
 #include "ops/ops.h"
 #include "ops/random_draws.h"
 
-// dropout(x [N,...], scalars) {probability, key} -> x / (1 - probability) where the mask is set, else 0
+// dropout(x [N,...], scalars) {probability, key, rows_per_example?} -> x / (1 - probability) where the mask is set, else 0
 // The mask is drawn from a counter keyed by (seed, step, key, example, element) and never stored: backward is the same op on the
-// gradient. An example's mask does not depend on how its batch is split into microbatches.
+// gradient. An example's mask does not depend on how its batch is split into microbatches, however many rows it has.
 
 namespace snug::ops {
 
@@ -18,6 +18,7 @@ std::vector<Type> infer(const OpCall& call) {
   if (!(probability >= 0 && probability < 1)) throw_user_error("probability {} is not in [0, 1)", probability);
   const std::int64_t key = call.attributes.integer("key");
   if (key < 0 || key > kMostDropoutKey) throw_user_error("the key {} is not in 0 to {}", key, kMostDropoutKey);
+  require_drawn_rows(call.inputs[0], call.attributes);
   return {call.inputs[0]};
 }
 

@@ -3,7 +3,7 @@
 #include "ops/ops.h"
 #include "ops/packing.h"
 
-// pack(x, scalars) {bits: 2|4|8, key} -> codes u8[bytes], ranges f32[groups, 2]
+// pack(x, scalars) {bits: 2|4|8, key, rows_per_example?} -> codes u8[bytes], ranges f32[groups, 2]
 //   A real value in few bits an element: every 256 neighbours in memory share a smallest value and a step, and each is rounded to
 //   one of 2^bits numbers, up or down by chance, so that it is right on average and off by less than a step. The draws are keyed
 //   by (seed, step, key, example, element): any number of threads makes the same codes. Computed in f32 whatever x is.
@@ -33,6 +33,7 @@ std::vector<Type> infer_pack(const OpCall& call) {
   const Type& x = call.inputs[0];
   if (!is_real(x.dtype)) throw_user_error("{} holds no real numbers", to_string(x));
   if (x.shape.rank() == 0) throw_user_error("{} has no examples", to_string(x));
+  require_drawn_rows(x, call.attributes);
   return {codes_type(x.elements(), bits), ranges_type(x.elements())};
 }
 

@@ -62,7 +62,7 @@ SNUG_HOST_DEVICE constexpr PackPlace pack_place(std::int64_t i, std::int64_t ele
 }
 
 // The draws of a group: number `group` of a microbatch that begins with `first_example`. Those of other examples never meet,
-// because an example's are counted in whole groups.
+// because an example's are counted in whole groups. Without elements per example they are the same in every microbatch.
 SNUG_HOST_DEVICE constexpr std::uint64_t pack_first_block(std::uint64_t first_example, std::int64_t elements_per_example,
                                                           std::int64_t group) {
   const auto groups = static_cast<std::uint64_t>(pack_groups(elements_per_example));

@@ -34,7 +34,7 @@ SNUG_HOST_DEVICE constexpr std::uint64_t counter_high(std::uint64_t purpose, std
   return below_40_bits | (purpose << 40U);
 }
 
-// Dropout. `element` = (first_example + n) * elements_per_example + row-major index within the example, whatever the layout. One
+// Dropout. `element` = first_example * elements_per_example + row-major index within the microbatch, whatever the layout. One
 // block serves the four elements from 4 * block on; element e takes word e % 4 of block e / 4.
 SNUG_HOST_DEVICE constexpr PhiloxBlock dropout_block(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
                                                      std::uint64_t block) {

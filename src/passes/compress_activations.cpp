@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ir/example_rows.h"
 #include "ir/section_editor.h"
 #include "ops/ops.h"
 #include "passes/clonable.h"
@@ -27,6 +28,7 @@ class Compressor {
         uses_(section.values.size()),
         root_(section.values.size()),
         may_clone_(find_clonable_nodes(section, end_)),
+        example_rows_(program.states, section, program.examples_of(section)),
         editor_(program.states, section) {
     SNUG_CHECK(program.scalars.valid(), "the program '{}' has no scalars to draw by", program.name);
     scalars_ = editor_.read(program.scalars);
@@ -150,8 +152,10 @@ class Compressor {
     Packed packed;
     if (uses.wants_signs) packed.signs = emit(ops::sign_bits, {id}, {}, name + ".sign").front();
     // Keyed by what is packed, so that another value more or less changes no draw of this one.
-    const std::vector<ValueId> outputs =
-        emit(ops::pack, {id, scalars_}, {{"bits", std::int64_t{bits_}}, {"key", static_cast<std::int64_t>(uses.maker)}}, name);
+    Attributes attributes{{"bits", std::int64_t{bits_}}, {"key", static_cast<std::int64_t>(uses.maker)}};
+    // What is computed from a whole microbatch (statistics) is another value in each, and so are its draws.
+    set_rows_per_example(attributes, example_rows_.of(id).value_or(1));
+    const std::vector<ValueId> outputs = emit(ops::pack, {id, scalars_}, std::move(attributes), name);
     packed.codes = outputs[0];
     packed.ranges = outputs[1];
     packed_[id] = packed;
@@ -212,6 +216,7 @@ class Compressor {
   std::vector<ValueId> root_;                     // by value: itself, or what it is a view of
   std::vector<bool> may_clone_;                   // by forward node
   std::unordered_map<ValueId, Node> made_again_;  // what makes views and what comes from states, by their outputs
+  ExampleRows example_rows_;
   SectionEditor editor_;
   ValueId scalars_ = ValueId::none();
   std::unordered_map<ValueId, Packed> packed_;

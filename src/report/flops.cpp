@@ -67,13 +67,13 @@ StepFlops flops_of_step(const Program& program) {
       op.flops = plus(op.flops, flops);
     }
   }
-  const auto per_image = [&](std::int64_t flops) {
+  const auto per_example = [&](std::int64_t flops) {
     return std::llround(static_cast<double>(flops) / static_cast<double>(program.microbatch));
   };
-  result.per_image = {.forward = per_image(micro.forward),
-                      .recompute = per_image(micro.recompute),
-                      .backward = per_image(micro.backward),
-                      .update = 0};
+  result.per_example = {.forward = per_example(micro.forward),
+                        .recompute = per_example(micro.recompute),
+                        .backward = per_example(micro.backward),
+                        .update = 0};
   for (const auto& [key, op] : ops) result.ops.push_back(op);
   std::stable_sort(result.ops.begin(), result.ops.end(), [](const OpFlops& a, const OpFlops& b) { return a.flops > b.flops; });
   return result;

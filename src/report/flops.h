@@ -29,7 +29,7 @@ struct OpFlops {
 
 struct StepFlops {
   PhaseFlops step;           // every microbatch and the update
-  PhaseFlops per_image;      // rounded; the update belongs to no image and is 0
+  PhaseFlops per_example;    // rounded; the update belongs to no example and is 0
   std::vector<OpFlops> ops;  // largest first
 };
 

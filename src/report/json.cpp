@@ -1,5 +1,6 @@
 #include "report/json.h"
 
+#include "ir/loss.h"
 #include "report/flops.h"
 #include "report/layers.h"
 #include "report/moments.h"
@@ -109,8 +110,11 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["trainable_parameters"] = parameters.trainable;
   result["flops_ratio"] = flops_ratio(flops.step);
   result["flops"] = flops_json(flops.step);
-  result["flops"]["per_image"] = {
-      {"forward", flops.per_image.forward}, {"backward", flops.per_image.backward}, {"recompute", flops.per_image.recompute}};
+  // Published under this name for images.
+  const bool of_images = throughput_of(plan.program).unit == "images";
+  result["flops"][of_images ? "per_image" : "per_example"] = {{"forward", flops.per_example.forward},
+                                                              {"backward", flops.per_example.backward},
+                                                              {"recompute", flops.per_example.recompute}};
   result["predicted_step_seconds"] = settings.predicted_step_seconds ? Json(*settings.predicted_step_seconds) : Json(nullptr);
   result["costs"] = settings.costs;
   result["reference_kernels"] = reference_kernels_json(settings.reference_kernels);

@@ -13,7 +13,7 @@ namespace snug::report {
 
 // Bytes by class at the fullest moment and `gap_bytes` sum to `planned_peak_bytes`, which is the device's arena;
 // `planned_host_bytes` is there where values lie in host memory. FLOPs are of a whole step, all its
-// microbatches included; those under `per_image` of one image.
+// microbatches included; those under `per_image` of one image, `per_example` of one example of anything else.
 nlohmann::ordered_json plan_json(const Plan& plan, const Settings& settings);
 
 // The same, and where the bytes and FLOPs go: by layer, by node, by op.

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "analysis/cost.h"
+#include "ir/loss.h"
 #include "report/chart.h"
 #include "report/moments.h"
 #include "report/text.h"
@@ -111,9 +112,10 @@ std::string plan_text(const Plan& plan, const Settings& settings) {
   put(out, "\n");
   put_parameters_and_flops(out, plan, flops_of_step(plan.program));
   if (settings.predicted_step_seconds) {
-    put(out, "Predicted      {:.1f} images/s, {:.4g} s a step ({})\n",
-        static_cast<double>(plan.program.batch) / *settings.predicted_step_seconds, *settings.predicted_step_seconds,
-        settings.costs);
+    const Throughput throughput = throughput_of(plan.program);
+    put(out, "Predicted      {:.1f} {}/s, {:.4g} s a step ({})\n",
+        throughput.rate(static_cast<double>(plan.program.batch) / *settings.predicted_step_seconds), throughput.unit,
+        *settings.predicted_step_seconds, settings.costs);
   }
   put(out, "Planned in     {:.3f} s\n", plan.plan_seconds);
   return trim_lines(out);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "ir/loss.h"
 #include "ir/op.h"
 #include "report/chart.h"
 #include "report/layers.h"
@@ -88,10 +89,12 @@ void put_parameters_and_flops(std::string& out, const Plan& plan, const StepFlop
   const ParameterCount parameters = count_parameters(plan.program);
   put(out, "Parameters     {}", format_count(parameters.all));
   if (parameters.trainable != parameters.all) put(out, " ({} trained)", format_count(parameters.trainable));
-  put(out, "\nFLOPs an image {} forward, {} backward", format_flops(flops.per_image.forward),
-      format_flops(flops.per_image.backward));
+  const bool of_images = throughput_of(plan.program).unit == "images";
+  put(out, "\nFLOPs an {} {} forward, {} backward", of_images ? "image" : "example", format_flops(flops.per_example.forward),
+      format_flops(flops.per_example.backward));
   if (flops.step.recompute != 0) {
-    put(out, ", {} recomputed ({:.3f} times the step without)", format_flops(flops.per_image.recompute), flops_ratio(flops.step));
+    put(out, ", {} recomputed ({:.3f} times the step without)", format_flops(flops.per_example.recompute),
+        flops_ratio(flops.step));
   }
   put(out, "\n");
 }

@@ -42,7 +42,7 @@ class StepClock {
   std::size_t added_ = 0;
 };
 
-Examples to_examples(const data::Batch& batch) { return {.inputs = batch.inputs, .labels = batch.labels}; }
+Examples to_examples(const data::Batch& batch) { return {.inputs = batch.inputs, .count = batch.examples}; }
 
 bool is_due(std::uint64_t step, const std::optional<std::uint64_t>& every, bool epoch_ended) {
   return every ? *every > 0 && step % *every == 0 : epoch_ended;
@@ -75,7 +75,7 @@ class Loop {
   void save();
   [[noreturn]] void refuse(const std::string& what, const std::string& what_became_of_it) const;
   [[noreturn]] void stop_for_data(const UserError& error);
-  double images_per_second() const;
+  double units_per_second() const;
   std::optional<Bytes> measured_peak() const;
 
   Session& session_;
@@ -128,9 +128,9 @@ LoopResult Loop::run() {
   if (saved_step_ != session_.step()) save();
   result_.steps = session_.step();
   result_.interrupted = session_.step() < settings_.total_steps || progress_.extras.contains(kEvaluationDue);
-  result_.images_per_second = images_per_second();
+  result_.units_per_second = units_per_second();
   result_.last_evaluation = progress_.last_evaluation;
-  result_.best_accuracy = progress_.best_metric;
+  result_.best_metric = progress_.best_metric;
   result_.measured_peak_bytes = measured_peak();
   if (made_a_step_ && session_.plan().host.planned_peak_bytes > Bytes(0))
     result_.measured_host_bytes = session_.executor().measured_peak_bytes(MemorySpace::host);
@@ -144,7 +144,7 @@ void Loop::step(const data::Batch& batch) {
   const auto start = Clock::now();
   const bool measured = measurement_.running();
   const Result done = session_.train_step(to_examples(batch));
-  if (!measured) clock_.add(seconds_since(start), batch.labels.size());
+  if (!measured) clock_.add(seconds_since(start), batch.examples);
   made_a_step_ = true;
   constexpr const char* kNotMade = "whose update was not made";
   if (!std::isfinite(done.loss) && !done.overflowed) refuse(fmt::format("the loss became {}", describe(done.loss)), kNotMade);
@@ -155,34 +155,34 @@ void Loop::step(const data::Batch& batch) {
 
   const auto examples = static_cast<std::uint64_t>(dataset_.description().train_examples);
   progress_.epoch = batch.epoch;
-  progress_.position = batch.position + batch.labels.size();
+  progress_.position = batch.position + batch.examples;
   if (progress_.position >= examples) {
     ++progress_.epoch;
     progress_.position = 0;
   }
-  const double batch_seconds = clock_.seconds_per_example() * static_cast<double>(batch.labels.size());
+  const double batch_seconds = clock_.seconds_per_example() * static_cast<double>(batch.examples);
   const StepReport report{
       .step = session_.step(),
       .total_steps = settings_.total_steps,
       .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / static_cast<double>(examples),
       .loss = done.loss,
-      .accuracy = static_cast<double>(done.correct) / static_cast<double>(done.examples),
+      .score = done.mean_score(),
       .learning_rate = rate,
-      .images_per_second = images_per_second(),
+      .units_per_second = units_per_second(),
       .seconds_left = batch_seconds * static_cast<double>(settings_.total_steps - session_.step())};
   if (std::isfinite(done.loss)) result_.train_loss = done.loss;
   MetricsLine line{.step = report.step,
                    .epoch = report.epoch,
                    .loss = report.loss,
-                   .accuracy = report.accuracy,
+                   .score = report.score,
                    .learning_rate = report.learning_rate,
                    .resident_bytes = process_memory().resident.count()};
-  if (report.images_per_second > 0) line.images_per_second = report.images_per_second;
+  if (report.units_per_second > 0) line.units_per_second = report.units_per_second;
   if (session_.follows_gradients()) {
     line.loss_scale = session_.loss_scale().scale;
     line.skipped_steps = session_.loss_scale().skipped_steps;
   }
-  folder_.add_metrics(line);
+  folder_.add_metrics(line, session_.loss());
   listener_.on_step(report);
   if (rewires_after(settings_.rewiring, session_.step())) rewire();
 }
@@ -195,7 +195,8 @@ void Loop::rewire() {
                        .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
                        .pruned = report.pruned,
                        .threshold = report.threshold,
-                       .nonzeros = report.nonzeros});
+                       .nonzeros = report.nonzeros},
+                      session_.loss());
 }
 
 void Loop::refuse(const std::string& what, const std::string& what_became_of_it) const {
@@ -216,9 +217,9 @@ void Loop::stop_for_data(const UserError& error) {
                    unreadable != nullptr ? "repair or remove that file" : "repair the data", folder_.path().string());
 }
 
-double Loop::images_per_second() const {
+double Loop::units_per_second() const {
   const double seconds = clock_.seconds_per_example();
-  return seconds > 0 ? 1 / seconds : 0;
+  return seconds > 0 ? throughput_of(session_.plan().program).rate(1 / seconds) : 0;
 }
 
 std::optional<Bytes> Loop::measured_peak() const {
@@ -241,13 +242,14 @@ void Loop::evaluate() {
   }
   // Weights that give this are of no use to anyone: they are not saved, and least of all as the best.
   if (!std::isfinite(done.loss)) refuse(fmt::format("the test loss became {}", describe(done.loss)), "which is not saved");
-  const double accuracy = static_cast<double>(done.correct) / static_cast<double>(done.examples);
-  const bool best = !progress_.best_metric || accuracy > *progress_.best_metric;
+  const LossFacts& facts = *session_.loss().facts;
+  const double metric = done.ranking_metric(facts);
+  const bool best = !progress_.best_metric || is_better(facts, metric, *progress_.best_metric);
   if (best) {
-    progress_.best_metric = accuracy;
+    progress_.best_metric = metric;
     progress_.best_step = session_.step();
   }
-  const Evaluation evaluation{.step = session_.step(), .loss = done.loss, .accuracy = accuracy};
+  const Evaluation evaluation{.step = session_.step(), .loss = done.loss, .score = done.mean_score()};
   progress_.last_evaluation = evaluation;
   const auto examples = static_cast<double>(dataset_.description().train_examples);
   const Overheads overheads = measure_overheads(session_);
@@ -255,10 +257,10 @@ void Loop::evaluate() {
                    .epoch = static_cast<double>(progress_.epoch) + static_cast<double>(progress_.position) / examples,
                    .process_overhead_bytes = overheads.process_overhead_bytes.count(),
                    .test_loss = evaluation.loss,
-                   .test_accuracy = evaluation.accuracy};
+                   .test_score = evaluation.score};
   if (const auto peak = measured_peak()) line.measured_peak_bytes = peak->count();
   if (overheads.device) line.device_overhead_bytes = overheads.device->bytes.count();
-  folder_.add_metrics(line);
+  folder_.add_metrics(line, session_.loss());
   listener_.on_evaluation(evaluation, best);
 }
 
@@ -291,11 +293,12 @@ Result evaluate_split(Session& session, const data::Dataset& dataset, data::Spli
     const std::optional<data::Batch> batch = stream.next();
     if (!batch) break;
     const Result part = session.evaluate(to_examples(*batch));
-    total.loss += part.loss * static_cast<double>(part.examples);
-    total.correct += part.correct;
+    total.loss += part.loss * part.weight;
+    total.score += part.score;
+    total.weight += part.weight;
     total.examples += part.examples;
   }
-  if (total.examples > 0) total.loss /= static_cast<double>(total.examples);
+  if (total.weight > 0) total.loss /= total.weight;
   return total;
 }
 

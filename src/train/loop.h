@@ -31,9 +31,9 @@ struct StepReport {
   std::uint64_t total_steps = 0;
   double epoch = 0;  // how many the run has seen, with its fraction
   double loss = 0;
-  double accuracy = 0;
+  double score = 0;  // the loss's second metric, where it has one
   double learning_rate = 0;
-  double images_per_second = 0;  // of the last steps, evaluations and snapshots left out
+  double units_per_second = 0;  // of the last steps, evaluations and snapshots left out
   double seconds_left = 0;
 };
 
@@ -49,10 +49,10 @@ class LoopListener {
 struct LoopResult {
   std::uint64_t steps = 0;                    // the run's, not only this process's
   bool interrupted = false;                   // told to stop before its last step
-  double images_per_second = 0;               // median over this process's steps; 0: it made none
+  double units_per_second = 0;                // median over this process's steps, in the loss's unit; 0: it made none
   std::optional<double> train_loss;           // of this process's last step
   std::optional<Evaluation> last_evaluation;  // the run's
-  std::optional<double> best_accuracy;
+  std::optional<double> best_metric;          // of the metric that the loss ranks weights by
   std::filesystem::path last_snapshot;
   std::optional<Bytes> measured_host_bytes;  // this process's, where the plan keeps values there and it made a step
   std::optional<Bytes> measured_peak_bytes;  // the run's; nothing: it made no step, and earlier processes did not keep it
@@ -71,7 +71,7 @@ LoopResult run_loop(Session& session, const data::Dataset& dataset, const LoopSe
 // In Progress::extras: the fingerprint of the example that could not be read, in hexadecimal. Without it the run may go on.
 inline constexpr const char* kUnreadableExample = "unreadable_example";
 
-// Mean loss and accuracy over a whole split, in its own order.
+// Mean metrics over a whole split, in its own order.
 Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop);
 
 }  // namespace snug::train

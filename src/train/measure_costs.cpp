@@ -54,8 +54,8 @@ void spread_difference(std::span<double> seconds, double whole) {
 
 std::vector<NodeCost> measure_costs(Session& session, const Examples& examples, int repeats) {
   const Program& program = session.plan().program;
-  SNUG_CHECK(examples.labels.size() <= static_cast<std::size_t>(program.microbatch), "{} examples are more than one microbatch",
-             examples.labels.size());
+  SNUG_CHECK(examples.count <= static_cast<std::size_t>(program.microbatch), "{} examples are more than one microbatch",
+             examples.count);
   session.train_step(examples);  // compiles kernels and touches every page
   std::vector<double> whole;
   NodeTimes times;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #include "train/session.h"
 
@@ -16,10 +17,10 @@ class PeakMeasurement {
   void after_step(const Examples& examples) {
     if (!running() || ++steps_ < kSteps) return;
     // Twice, since the canary alternates; two examples do: what a section touches does not depend on how many there are.
-    const std::size_t count = std::min<std::size_t>(2, examples.labels.size());
-    const std::size_t bytes = examples.inputs.size() / examples.labels.size();
-    const Examples few{.inputs = examples.inputs.first(count * bytes), .labels = examples.labels.first(count)};
-    for (int i = 0; i < 2; ++i) session_.evaluate(few);
+    const std::size_t count = std::min<std::size_t>(2, examples.count);
+    std::vector<data::NamedBytes> few(examples.inputs.begin(), examples.inputs.end());
+    for (data::NamedBytes& input : few) input.bytes = input.bytes.first(input.bytes.size() / examples.count * count);
+    for (int i = 0; i < 2; ++i) session_.evaluate({.inputs = few, .count = count});
     session_.executor().stop_measuring();
   }
 

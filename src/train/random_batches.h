@@ -1,8 +1,9 @@
-// Random images and labels of the shape that a program takes, for timing steps.
+// Random examples of the shape that a program takes, for timing steps.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ir/program.h"
@@ -10,19 +11,21 @@
 
 namespace snug::train {
 
-// A few batches that steps take in turn: drawing new ones would be timed with the step. UserError when the program takes other
-// inputs than images in bytes.
+// A few batches that steps take in turn: drawing new ones would be timed with the step. Bytes and real numbers of any size,
+// labels as the loss tells them apart, weights of 1. UserError when nobody says how large the whole numbers of an input may be.
 class RandomBatches {
  public:
   RandomBatches(const Program& program, std::int64_t examples, std::uint64_t seed, std::size_t batches = 4);
+  RandomBatches(const RandomBatches&) = delete;
+  RandomBatches& operator=(const RandomBatches&) = delete;
 
-  Examples operator[](std::size_t step) const {
-    return {.inputs = images_[step % images_.size()], .labels = labels_[step % labels_.size()]};
-  }
+  Examples operator[](std::size_t step) const { return {.inputs = inputs_[step % inputs_.size()], .count = examples_}; }
 
  private:
-  std::vector<std::vector<std::byte>> images_;
-  std::vector<std::vector<std::int32_t>> labels_;
+  std::size_t examples_;
+  std::vector<std::vector<std::vector<std::byte>>> bytes_;  // by batch and input
+  std::vector<std::vector<data::NamedBytes>> inputs_;
+  std::vector<std::string> names_;  // the program may go
 };
 
 }  // namespace snug::train

@@ -78,25 +78,29 @@ bool belongs_to_run(const fs::path& path) {
   return name == kRecipeFile || name == kPlanFile || name == kDataFile || name == kMetricsFile || name == kLog || name == "lock";
 }
 
-std::string to_json(const MetricsLine& line) {
+std::string to_json(const MetricsLine& line, const ProgramLoss& loss) {
+  const auto& [loss_name, score_name] = loss.facts->metrics;
   nlohmann::ordered_json json;
   json["step"] = line.step;
   json["epoch"] = line.epoch;
-  const auto add = [&](const char* key, const auto& value) {
+  const auto add = [&](const std::string& key, const auto& value) {
     if (value) json[key] = *value;
   };
-  add("loss", line.loss);
-  add("accuracy", line.accuracy);
+  const auto add_metric = [&](std::string_view prefix, std::string_view name, const auto& value) {
+    if (!name.empty()) add(fmt::format("{}{}", prefix, name), value);
+  };
+  add_metric("", loss_name, line.loss);
+  add_metric("", score_name, line.score);
   add("learning_rate", line.learning_rate);
   add("loss_scale", line.loss_scale);
-  add("images_per_second", line.images_per_second);
+  add(fmt::format("{}_per_second", loss.facts->unit), line.units_per_second);
   add("resident_bytes", line.resident_bytes);
   add("skipped_steps", line.skipped_steps);
   add("measured_peak_bytes", line.measured_peak_bytes);
   add("process_overhead_bytes", line.process_overhead_bytes);
   add("device_overhead_bytes", line.device_overhead_bytes);
-  add("test_loss", line.test_loss);
-  add("test_accuracy", line.test_accuracy);
+  add_metric("test_", loss_name, line.test_loss);
+  add_metric("test_", score_name, line.test_score);
   add("pruned", line.pruned);
   add("threshold", line.threshold);
   for (const auto& [layer, count] : line.nonzeros) json["nonzeros"][layer] = count;
@@ -155,7 +159,7 @@ void RunFolder::rewind(std::uint64_t step) {
   set_later_snapshots_aside(path_, step);
 }
 
-void RunFolder::add_metrics(const MetricsLine& line) { metrics_.append_line(to_json(line)); }
+void RunFolder::add_metrics(const MetricsLine& line, const ProgramLoss& loss) { metrics_.append_line(to_json(line, loss)); }
 
 void RunFolder::log(std::string_view line) { log_.append_line(line); }
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/loss.h"
 #include "plan/plan.h"
 #include "train/file_io.h"
 #include "train/recipe.h"
@@ -29,15 +30,15 @@ inline constexpr const char* kPlanFile = "plan.txt";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kDataFile = "data.json";
 
-// One line of metrics.jsonl.
+// One line of metrics.jsonl. The loss says what its metrics and the unit of speed are called: "accuracy", "images_per_second".
 struct MetricsLine {
   std::uint64_t step = 0;
   double epoch = 0;
-  std::optional<double> loss;      // mean over the training examples since the last line
-  std::optional<double> accuracy;  // share of them, 0 to 1
+  std::optional<double> loss;   // mean over the training examples since the last line
+  std::optional<double> score;  // the loss's second metric; left out where it has none
   std::optional<double> learning_rate;
   std::optional<double> loss_scale;  // where gradients are scaled
-  std::optional<double> images_per_second;
+  std::optional<double> units_per_second;
   std::optional<std::uint64_t> skipped_steps;       // for an overflow, so far
   std::optional<std::int64_t> resident_bytes;       // of the process now, as the operating system counts
   std::optional<std::int64_t> measured_peak_bytes;  // of the arena
@@ -45,7 +46,7 @@ struct MetricsLine {
   std::optional<std::int64_t> process_overhead_bytes;
   std::optional<std::int64_t> device_overhead_bytes;
   std::optional<double> test_loss;
-  std::optional<double> test_accuracy;
+  std::optional<double> test_score;
   // Of a rewiring of sparse weights: how many went and came, the next threshold, and where the nonzeros are now.
   std::optional<std::int64_t> pruned;
   std::optional<double> threshold;
@@ -56,7 +57,7 @@ struct MetricsLine {
 bool belongs_to_run(const std::filesystem::path& path);
 
 // A number that JSON does not have (NaN, infinity) is written as null.
-std::string to_json(const MetricsLine& line);
+std::string to_json(const MetricsLine& line, const ProgramLoss& loss);
 
 class RunFolder {
  public:
@@ -80,7 +81,7 @@ class RunFolder {
   // Before a run goes on from `step`: cuts the metrics to the lines up to it and sets later snapshots, which are damaged, aside
   // (*.damaged). What came after will be made again.
   void rewind(std::uint64_t step);
-  void add_metrics(const MetricsLine& line);
+  void add_metrics(const MetricsLine& line, const ProgramLoss& loss);
   void log(std::string_view line);
 
   // Saves after the session's step, then removes what `keep` and the best no longer need.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "ops/ops.h"
 #include "train/elements.h"
@@ -15,13 +16,20 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed, Start start)
     : plan_(std::make_unique<const Plan>(std::move(plan))),
       backend_(std::make_unique<const Backend>(std::move(backend))),
       executor_(std::make_unique<Executor>(*plan_, *backend_)),
+      loss_(loss_of(plan_->program)),
       seed_(seed) {
   const Program& program = plan_->program;
-  input_ = program.find_state("images");
-  if (!input_.valid()) input_ = required_state("features");
-  labels_ = required_state("labels");
+  for (std::size_t s = 0; s < program.states.size(); ++s) {
+    const State& state = program.states[s];
+    if (state.role != Role::input) continue;
+    const std::int64_t bytes = state.type.bytes().count();
+    if (bytes % program.microbatch != 0)
+      throw_user_error("the input '{}' of '{}' has {} bytes, which {} examples do not share evenly", state.name, program.name,
+                       bytes, program.microbatch);
+    inputs_.push_back(
+        {.state = StateId(s), .name = state.name, .example_bytes = static_cast<std::size_t>(bytes / program.microbatch)});
+  }
   gradient_norm_ = program.gradient_norm;
-  example_bytes_ = static_cast<std::size_t>(program.state(input_).type.bytes().count() / program.microbatch);
   if (start == Start::from_file) return;
   executor_->write_scalars({.seed = seed_});
   executor_->run(SectionKind::init);
@@ -80,20 +88,34 @@ StateId Session::required_state(std::string_view name) const {
   return id;
 }
 
+std::string Session::input_names() const {
+  std::string names;
+  for (const StagedInput& input : inputs_) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", input.name);
+  return names;
+}
+
 void Session::check(const Examples& examples) const {
-  if (examples.labels.empty()) throw UserError("a batch has no examples; give at least one");
-  if (examples.inputs.size() != examples.labels.size() * example_bytes_) {
-    throw_user_error("{} labels came with {} bytes of input; one example of '{}' has {} bytes", examples.labels.size(),
-                     examples.inputs.size(), plan_->program.state(input_).name, example_bytes_);
+  if (examples.count == 0) throw UserError("a batch has no examples; give at least one");
+  for (const data::NamedBytes& given : examples.inputs) {
+    const auto has_its_name = [&](const auto& input) { return input.name == given.name; };
+    if (std::ranges::count_if(examples.inputs, has_its_name) > 1) throw_user_error("the batch has '{}' twice", given.name);
+    const auto input = std::ranges::find_if(inputs_, has_its_name);
+    if (input == inputs_.end())
+      throw_user_error("the batch has '{}', which '{}' does not take; it takes {}", given.name, plan_->program.name,
+                       input_names());
+    if (given.bytes.size() != examples.count * input->example_bytes) {
+      throw_user_error("{} came with {} bytes of '{}'; one example has {} bytes", counted(examples.count, "example"),
+                       given.bytes.size(), given.name, input->example_bytes);
+    }
+  }
+  for (const StagedInput& input : inputs_) {
+    if (std::ranges::find(examples.inputs, input.name, &data::NamedBytes::name) == examples.inputs.end())
+      throw_user_error("the batch has no '{}'; '{}' takes {}", input.name, plan_->program.name, input_names());
   }
 }
 
-void Session::stage(const Examples& examples, std::size_t first, std::size_t count) {
-  const auto inputs = examples.inputs.subspan(first * example_bytes_, count * example_bytes_);
-  // Rows of padding weigh nothing, but must be numbers: what an earlier microbatch left there, or the zeros a session begins
-  // with.
-  executor_->write(input_, inputs);
-  executor_->write(labels_, std::as_bytes(examples.labels.subspan(first, count)));
+std::span<const std::byte> Session::bytes_of(const Examples& examples, StateId input) const {
+  return std::ranges::find(examples.inputs, plan_->program.state(input).name, &data::NamedBytes::name)->bytes;
 }
 
 SectionId Session::section_for(SectionKind kind, std::size_t examples) const {
@@ -105,10 +127,37 @@ SectionId Session::section_for(SectionKind kind, std::size_t examples) const {
   return {kind, smallest};
 }
 
-Result Session::run(SectionKind kind, const Examples& examples) {
+double Session::total_weight(const Examples& examples) const {
+  if (!loss_.weights.valid()) return static_cast<double>(examples.count) * static_cast<double>(loss_.rows_per_example);
+  const std::span<const std::byte> bytes = bytes_of(examples, loss_.weights);
+  const DType dtype = plan_->program.state(loss_.weights).type.dtype;
+  const std::size_t each = static_cast<std::size_t>(bits_per_element(dtype)) / 8;
+  double total = 0;
+  for (std::size_t row = 0; row < bytes.size() / each; ++row) {
+    double weight = 0;
+    convert_elements(dtype, bytes.subspan(row * each, each), DType::f64, std::as_writable_bytes(std::span(&weight, 1)));
+    if (!(weight >= 0 && std::isfinite(weight)))
+      throw_user_error("row {} of '{}' is {}; weights are numbers from 0 on", row, plan_->program.state(loss_.weights).name,
+                       weight);
+    total += weight;
+  }
+  return total;
+}
+
+void Session::stage(const Examples& examples, std::size_t first, std::size_t count) {
+  // Rows of padding weigh nothing, but must be numbers: what an earlier microbatch left there, or the zeros a session begins
+  // with.
+  for (const StagedInput& input : inputs_) {
+    executor_->write(input.state,
+                     bytes_of(examples, input.state).subspan(first * input.example_bytes, count * input.example_bytes));
+  }
+}
+
+Result Session::run(SectionKind kind, const Examples& examples, double total_weight) {
   SNUG_CHECK(is_initialized_, "the session of '{}' begins with a file that nobody has read", plan_->program.name);
   const auto microbatch = static_cast<std::size_t>(plan_->program.microbatch);
-  const std::size_t total = examples.labels.size();
+  const std::size_t total = examples.count;
+  SNUG_CHECK(total <= std::numeric_limits<std::uint32_t>::max(), "{} examples in one batch", total);
   executor_->write_metrics({});
   for (std::size_t first = 0; first < total; first += microbatch) {
     const std::size_t count = std::min(microbatch, total - first);
@@ -116,28 +165,30 @@ Result Session::run(SectionKind kind, const Examples& examples) {
     executor_->write_scalars({.seed = seed_,
                               .step = step_,
                               .first_example = first,
-                              .valid_examples = count,
-                              .batch_examples = total,
+                              .valid_examples = static_cast<std::uint32_t>(count),
+                              .batch_examples = static_cast<std::uint32_t>(total),
+                              .total_weight = total_weight,
                               .learning_rate = learning_rate_,
                               .loss_scale = loss_scale_.scale,
+                              .is_first_microbatch = std::uint16_t{first == 0},
                               .clip_norm = clip_norm_});
     executor_->run(section_for(kind, count));
   }
   const Metrics metrics = executor_->read_metrics();
-  return {.loss = metrics.loss,
-          .correct = static_cast<std::int64_t>(std::llround(metrics.correct)),
-          .examples = static_cast<std::int64_t>(std::llround(metrics.examples))};
+  return {.loss = metrics.loss, .score = metrics.score, .weight = metrics.weight, .examples = static_cast<std::int64_t>(total)};
 }
 
 Result Session::train_step(const Examples& examples) {
   check(examples);
-  if (examples.labels.size() > static_cast<std::size_t>(plan_->program.batch)) {
-    throw_user_error("a step got {} examples; it was planned for at most {}", examples.labels.size(), plan_->program.batch);
+  if (examples.count > static_cast<std::size_t>(plan_->program.batch)) {
+    throw_user_error("a step got {} examples; it was planned for at most {}", examples.count, plan_->program.batch);
   }
+  const double total = total_weight(examples);
+  if (total == 0) throw UserError("the weights of a batch are all 0; give at least one row a weight");
   if (gradient_norm_.valid() && clip_norm_ == 0)
     throw_user_error("the program of '{}' clips gradients, but not to what; set the clip norm before the first step",
                      plan_->program.name);
-  Result result = run(SectionKind::micro, examples);
+  Result result = run(SectionKind::micro, examples, total);
   if (!std::isfinite(result.loss)) {
     result.skipped = true;
     // All that an update reads of the block.
@@ -158,7 +209,7 @@ void Session::adjust_loss_scale(Result& result) {
 
 Result Session::evaluate(const Examples& examples) {
   check(examples);
-  return run(SectionKind::eval, examples);
+  return run(SectionKind::eval, examples, total_weight(examples));
 }
 
 void Session::run_periodic() {

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
 #include "ir/kernel.h"
+#include "ir/loss.h"
 #include "plan/plan.h"
 #include "runtime/executor.h"
 #include "train/logical_order.h"
@@ -16,17 +18,21 @@
 
 namespace snug::train {
 
-// Examples as they lie in a data set: the staged input's elements of each example one after the other (N,H,W,C), and a label
-// each.
+// Examples as they lie in a data set: each input's elements of each example one after the other (of images N,H,W,C).
 struct Examples {
-  std::span<const std::byte> inputs;
-  std::span<const std::int32_t> labels;
+  std::span<const data::NamedBytes> inputs;  // in any order
+  std::size_t count = 0;
 };
 
 struct Result {
-  double loss = 0;  // mean over the examples
-  std::int64_t correct = 0;
+  double loss = 0;    // mean over the rows of the loss, by their weights
+  double score = 0;   // sum over the rows of what the loss counts beside itself (LossFacts::metrics)
+  double weight = 0;  // of all rows; that of a row is 1 where the model takes no weights
   std::int64_t examples = 0;
+
+  double mean_score() const { return weight > 0 ? score / weight : 0; }
+  // What tells better weights from worse ones.
+  double ranking_metric(const LossFacts& facts) const { return facts.ranks_by == 0 ? loss : mean_score(); }
   bool skipped = false;  // the loss was not finite: the step left weights and optimizer as they were
   // Loss or gradients were not finite, the step was skipped, and the loss scale is now smaller. Only where it follows them.
   bool overflowed = false;
@@ -47,8 +53,9 @@ class Session {
   // has its initial values already.
   void initialize_all_but(std::span<const StateId> given);
 
-  // One step on 1 to `batch` examples, microbatch after microbatch. Each example weighs 1/n of however many are given; the last
-  // microbatch may be short.
+  // One step on 1 to `batch` examples, microbatch after microbatch. Each row of the loss weighs 1/n of however many are given, or
+  // its weight of their sum where the model takes weights; the last microbatch may be short. UserError when the batch does not
+  // have the inputs of the program, each with as many bytes as its examples take.
   //
   // A step that goes wrong leaves no trace in the weights. The loss is known before the update runs; when it is not finite, the
   // update is told to skip (Scalars::skip_update) and only clears the gradients. In programs that clip, the update skips by
@@ -79,6 +86,8 @@ class Session {
   // That length before clipping in the last step; not finite when that step's update was skipped for it. Waits for the update.
   double gradient_norm() const;
   std::uint64_t step() const { return step_; }
+  // What the program ends in: its inputs among the states, what its metrics are called.
+  const ProgramLoss& loss() const { return loss_; }
 
   // What a session knows beside its states; with these restored it goes on bit-exactly.
   struct Counters {
@@ -114,12 +123,21 @@ class Session {
   const Plan& plan() const { return *plan_; }
 
  private:
+  // What the host writes before a microbatch runs.
+  struct StagedInput {
+    StateId state;
+    std::string_view name;  // the state's
+    std::size_t example_bytes = 0;
+  };
   // The section that is to run on so many examples: of the smallest shape that has room for them.
   SectionId section_for(SectionKind kind, std::size_t examples) const;
   // Runs `kind` over the examples in microbatches and returns the summed metrics.
-  Result run(SectionKind kind, const Examples& examples);
+  Result run(SectionKind kind, const Examples& examples, double total_weight);
   void stage(const Examples& examples, std::size_t first, std::size_t count);
   void check(const Examples& examples) const;
+  std::span<const std::byte> bytes_of(const Examples& examples, StateId input) const;
+  double total_weight(const Examples& examples) const;
+  std::string input_names() const;
   LogicalOrder logical_order(StateId id) const;
   StateId required_state(std::string_view name) const;
   StateId floating_state(const std::string& name) const;
@@ -129,10 +147,9 @@ class Session {
   std::unique_ptr<const Plan> plan_;
   std::unique_ptr<const Backend> backend_;
   std::unique_ptr<Executor> executor_;
-  StateId input_;
-  StateId labels_;
+  ProgramLoss loss_;
+  std::vector<StagedInput> inputs_;
   StateId gradient_norm_;  // none() when the program does not clip
-  std::size_t example_bytes_ = 0;
   std::uint64_t seed_;
   bool is_initialized_ = false;
   std::uint64_t step_ = 0;

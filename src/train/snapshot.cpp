@@ -22,6 +22,8 @@ namespace {
 
 constexpr std::string_view kChecksum = "snug.checksum";
 constexpr std::string_view kExtra = "snug.extra.";
+// Whatever the loss calls its second metric: files of all versions have it under this name.
+constexpr const char* kTestScore = "snug.test_accuracy";
 // Gradients are zero between steps, inputs are staged anew, scalars follow from the counters.
 constexpr std::array kSavedRoles{Role::parameter, Role::optimizer, Role::statistic};
 constexpr std::size_t kChecksumBytes = sizeof(std::uint64_t);
@@ -89,7 +91,7 @@ std::map<std::string, std::string> metadata_of(const Session& session, const Pro
   if (progress.last_evaluation) {
     entries["snug.test_step"] = fmt::format("{}", progress.last_evaluation->step);
     entries["snug.test_loss"] = fmt::format("{}", progress.last_evaluation->loss);
-    entries["snug.test_accuracy"] = fmt::format("{}", progress.last_evaluation->accuracy);
+    entries[kTestScore] = fmt::format("{}", progress.last_evaluation->score);
   }
   for (const auto& [key, value] : progress.extras) entries[std::string(kExtra) + key] = value;
   return entries;
@@ -136,7 +138,7 @@ SnapshotInfo verified_info(const SafetensorsReader& reader) {
   if (metadata.find("snug.test_step") != nullptr) {
     info.progress.last_evaluation = {.step = metadata.number<std::uint64_t>("snug.test_step"),
                                      .loss = metadata.number<double>("snug.test_loss"),
-                                     .accuracy = metadata.number<double>("snug.test_accuracy")};
+                                     .score = metadata.number<double>(kTestScore)};
   }
   if (metadata.find("snug.measured_peak_bytes") != nullptr)
     info.progress.measured_peak_bytes = Bytes(metadata.number<std::int64_t>("snug.measured_peak_bytes"));

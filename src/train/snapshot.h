@@ -20,11 +20,11 @@ namespace snug::train {
 
 inline constexpr int kSnapshotFormat = 1;
 
-// What a run's test images said.
+// What a run's test examples said.
 struct Evaluation {
   std::uint64_t step = 0;  // it was made after
   double loss = 0;
-  double accuracy = 0;
+  double score = 0;  // the loss's second metric, where it has one
 
   friend bool operator==(const Evaluation&, const Evaluation&) = default;
 };

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/pieces.h"
 #include "base/printable.h"
-#include "ir/op.h"
+#include "ir/loss.h"
 #include "train/elements.h"
 #include "train/sparse_weights.h"
 #include "train/weights_file.h"
@@ -25,16 +25,6 @@ constexpr std::array kWeightRoles{Role::parameter, Role::statistic};
 
 // PyTorch counts batches in every batch norm; nothing here depends on it.
 bool is_batch_counter(std::string_view name) { return name.ends_with("num_batches_tracked"); }
-
-// The number of classes that the model tells apart; 0: it has no such loss.
-std::int64_t classes_of(const Program& program) {
-  const Section* micro = program.find_section(SectionKind::micro);
-  if (micro == nullptr) return 0;
-  for (const Node& node : micro->nodes) {
-    if (node.op->is_loss) return micro->value(node.inputs[0]).type.shape[1];
-  }
-  return 0;
-}
 
 // "fc" of "fc.weight"
 std::string_view layer_of(std::string_view name) { return name.substr(0, std::min(name.rfind('.'), name.size())); }
@@ -50,7 +40,7 @@ struct OtherClassifier {
 OtherClassifier find_other_classifier(const Program& program, std::span<const StateId> states, const SafetensorsHeader& header) {
   std::unordered_map<std::string_view, const TensorInfo*> in_file;
   for (const TensorInfo& tensor : header.tensors) in_file.emplace(tensor.name, &tensor);
-  const std::int64_t classes = classes_of(program);
+  const std::int64_t classes = loss_of(program).classes;
   OtherClassifier other;
   for (const StateId id : states) {
     const TensorInfo expected = tensor_of(program.state(id));
@@ -232,7 +222,7 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
   if (!said.empty()) said += "; ";
   return said + fmt::format("{} of {} {} for {}, this run has {}: {} from random values", fmt::join(other.names, " and "), source,
                             other.names.size() == 1 ? "is" : "are", counted(other.classes, "class", "classes"),
-                            classes_of(program), other.names.size() == 1 ? "it starts" : "they start");
+                            loss_of(program).classes, other.names.size() == 1 ? "it starts" : "they start");
 }
 
 }  // namespace snug::train

@@ -228,7 +228,7 @@ TEST(Trainer, MistakesAreNamed) {
             "a step got 5 examples; it was planned for at most 4");
   EXPECT_EQ(message_of([&] { trainer.train({}, {}); }), "a batch has no examples; give at least one");
   EXPECT_EQ(message_of([&] { trainer.train(std::span(batch.images).first(100), std::span(batch.labels).first(1)); }),
-            "1 labels came with 100 bytes of input; one example of 'images' has 192 bytes");
+            "1 example came with 100 bytes of 'images'; one example has 192 bytes");
   EXPECT_EQ(message_of([&] { trainer.parameter("conv9.weight"); }), "the model 'tiny' has no 'conv9.weight'");
   EXPECT_EQ(message_of([&] { trainer.set_parameter("fc.bias", std::vector<float>(2)); }),
             "'fc.bias' is [3] and takes 3 values, not 2");

@@ -44,7 +44,8 @@ void build_sum_gradient(GradientContext& context) {
   context.set_gradient(0, context.emit(weighted_sum_grad, {context.input(0), context.input(1)}));
 }
 constexpr std::array<GradientRecipe, 1> kRecipes{{{.name = "input", .keeps_inputs = 0b11, .build = build_sum_gradient}}};
-constinit const OpDef weighted_sum{.name = "weighted_sum", .infer = infer_sum, .gradients = kRecipes, .is_loss = true};
+constexpr LossFacts kFacts{};
+constinit const OpDef weighted_sum{.name = "weighted_sum", .infer = infer_sum, .gradients = kRecipes, .loss = &kFacts};
 constinit const OpDef weighted_sum_grad{.name = "weighted_sum_grad", .infer = infer_sum_grad};
 
 class WeightedSum : public BoundKernel {
@@ -101,8 +102,9 @@ class Harness {
   Harness(const GradientCase& test, Program model, const PassOptions& passes)
       : backend_(checking_backend()), plan_(make_plan(std::move(model), passes)), executor_(plan_, backend_) {
     executor_.write_scalars({.seed = 5,
-                             .valid_examples = static_cast<std::uint64_t>(test.valid == 0 ? test.batch : test.valid),
-                             .batch_examples = static_cast<std::uint64_t>(test.valid == 0 ? test.batch : test.valid)});
+                             .valid_examples = static_cast<std::uint32_t>(test.valid == 0 ? test.batch : test.valid),
+                             .batch_examples = static_cast<std::uint32_t>(test.valid == 0 ? test.batch : test.valid),
+                             .total_weight = static_cast<double>(test.valid == 0 ? test.batch : test.valid)});
     const Program& program = plan_.program;
     executor_.run(SectionKind::init);  // draws the pattern of sparse weights
     for (std::size_t s = 0; s < program.states.size(); ++s) {

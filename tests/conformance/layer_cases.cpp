@@ -100,6 +100,15 @@ std::vector<GradientCase> layer_cases() {
              b.softmax_cross_entropy(operand(b, "x", {5, 4}));
            },
        .batch = 5},
+      {.name = "softmax_cross_entropy_of_weighted_rows",
+       .build =
+           [](GraphBuilder& b) {
+             const ValueId labels = b.input("labels", {.dtype = DType::i32, .shape = {10}});
+             const ValueId weights = b.input("weights", {.dtype = DType::f32, .shape = {10}});
+             b.softmax_cross_entropy(operand(b, "x", {10, 4}), labels, weights, 0.1);
+           },
+       .batch = 5,
+       .valid = 4},
       {.name = "softmax_cross_entropy_smoothed_partial",
        .build =
            [](GraphBuilder& b) {

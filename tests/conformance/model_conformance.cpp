@@ -68,7 +68,7 @@ std::vector<std::byte> random_bytes(std::size_t count) {
 }
 
 // Forward and backward of one microbatch; the loss.
-double run_micro(train::Session& session, std::uint64_t valid, double loss_scale) {
+double run_micro(train::Session& session, std::uint32_t valid, double loss_scale) {
   Executor& executor = session.executor();
   const Program& program = session.plan().program;
   const StateId images = program.find_state("images");
@@ -77,8 +77,13 @@ double run_micro(train::Session& session, std::uint64_t valid, double loss_scale
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i * 3 % 7);
   executor.write(program.find_state("labels"), std::as_bytes(std::span(labels)));
   executor.write_metrics({});
-  executor.write_scalars(
-      {.seed = 5, .step = 2, .first_example = 3, .valid_examples = valid, .batch_examples = valid + 2, .loss_scale = loss_scale});
+  executor.write_scalars({.seed = 5,
+                          .step = 2,
+                          .first_example = 3,
+                          .valid_examples = valid,
+                          .batch_examples = valid + 2,
+                          .total_weight = valid + 2.0,
+                          .loss_scale = loss_scale});
   executor.run(SectionKind::micro);
   return executor.read_metrics().loss;
 }
@@ -130,7 +135,7 @@ ModelComparison compare(const Backend& backend, const ModelCase& test, DType dty
   ModelComparison result;
   Models models = make_models(backend, test, dtype);
   const Program& program = models.tested.plan().program;
-  const auto valid = static_cast<std::uint64_t>(test.valid == 0 ? program.microbatch : test.valid);
+  const auto valid = static_cast<std::uint32_t>(test.valid == 0 ? program.microbatch : test.valid);
   const double scale = dtype == DType::f16 ? 128 : 1;
   const double expected_loss = run_micro(models.reference, valid, scale);
   const double loss = run_micro(models.tested, valid, scale);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "conformance/backend_conformance.h"
+#include "ir/example_rows.h"
 #include "ops/ops.h"
 
 namespace snug::conformance {
@@ -17,7 +18,8 @@ struct BatchNorm {
   std::string name;
   Shape shape;
   std::int64_t group_size;
-  std::uint64_t valid;
+  std::uint32_t valid;  // examples
+  std::int64_t rows_per_example = 1;
 };
 
 void add_batch_norm(std::vector<OpCase>& cases, const BatchNorm& b) {
@@ -30,21 +32,25 @@ void add_batch_norm(std::vector<OpCase>& cases, const BatchNorm& b) {
   const OperandSpec mean = statistic({groups, channels}), variance = positive({groups, channels});
   const OperandSpec fixed_mean = statistic({channels}), fixed_variance = positive({channels});
   const OperandSpec sums{.kind = Kind::statistic, .shape = {groups, channels}, .low = -elements, .high = elements};
-  const Attributes grouped{{"group_size", b.group_size}, {"epsilon", 1e-5}};
+  Attributes grouped{{"group_size", b.group_size}, {"epsilon", 1e-5}};
+  set_rows_per_example(grouped, b.rows_per_example);
   const auto add = [&](const std::string& what, const OpDef& op, std::vector<OperandSpec> operands, const Attributes& attributes,
                        double terms) {
     cases.push_back({what + "_" + b.name, &op, std::move(operands), attributes, terms});
   };
 
-  add("batch_norm_statistics", ops::batch_norm_statistics, {x, scalars}, {{"group_size", b.group_size}}, 64);
+  Attributes statistics{{"group_size", b.group_size}};
+  set_rows_per_example(statistics, b.rows_per_example);
+  add("batch_norm_statistics", ops::batch_norm_statistics, {x, scalars}, statistics, 64);
   OperandSpec shifted = x;
   shifted.low = 99;
   shifted.high = 101;
   // Its mean is rounded to the nearest of numbers near 100; its variance must keep its digits all the same.
-  add("batch_norm_statistics_far_from_zero", ops::batch_norm_statistics, {shifted, scalars}, {{"group_size", b.group_size}}, 64);
+  add("batch_norm_statistics_far_from_zero", ops::batch_norm_statistics, {shifted, scalars}, statistics, 64);
   add("batch_norm_apply", ops::batch_norm_apply, {x, mean, variance, weight, bias, scalars}, grouped, 64);
   add("batch_norm_apply_fixed", ops::batch_norm_apply, {x, fixed_mean, fixed_variance, weight, bias, scalars}, grouped, 64);
-  const Attributes running{{"group_size", b.group_size}, {"momentum", 0.1}, {"batch", b.shape[0]}, {"pixels", pixels}};
+  Attributes running{{"group_size", b.group_size}, {"momentum", 0.1}, {"batch", b.shape[0]}, {"pixels", pixels}};
+  set_rows_per_example(running, b.rows_per_example);
   add("batch_norm_running", ops::batch_norm_running, {mean, variance, fixed_mean, fixed_variance, scalars}, running, 16);
   add("batch_norm_grad_reduce", ops::batch_norm_grad_reduce, {dy, x, mean, variance}, grouped, 4 * elements + 64);
   add("batch_norm_grad_reduce_fixed", ops::batch_norm_grad_reduce, {dy, x, fixed_mean, fixed_variance}, grouped,
@@ -74,6 +80,7 @@ std::vector<OpCase> norm_cases() {
   std::vector<OpCase> cases;
   add_batch_norm(cases, {.name = "groups", .shape = {5, 35, 3, 2}, .group_size = 2, .valid = 4});
   add_batch_norm(cases, {.name = "rows", .shape = {5, 35}, .group_size = 2, .valid = 4});
+  add_batch_norm(cases, {.name = "rows_of_examples", .shape = {8, 24, 4, 4}, .group_size = 4, .valid = 3, .rows_per_example = 2});
   add_batch_norm(cases, {.name = "wide", .shape = {8, 24, 16, 16}, .group_size = 8, .valid = 8});
   add_batch_norm(cases, {.name = "partial", .shape = {6, 64, 8, 8}, .group_size = 3, .valid = 5});
   add_batch_norm(cases, {.name = "many_channels", .shape = {3, 264, 5, 3}, .group_size = 3, .valid = 3});

@@ -35,6 +35,8 @@ void add_elementwise(std::vector<OpCase>& cases, const std::string& name, Shape 
   add("sign_bits", ops::sign_bits, {a});
   add("add", ops::add, {a, b});
   add("dropout", ops::dropout, {a, draws}, {{"probability", 0.4}, {"key", kOne}});
+  add("dropout_of_several_rows", ops::dropout, {a, draws}, {{"probability", 0.4}, {"key", kOne}, {"rows_per_example", shape[0]}});
+  add("dropout_alike_for_all", ops::dropout, {a, draws}, {{"probability", 0.4}, {"key", kOne}, {"rows_per_example", kOne * 0}});
   add("dropout_of_nothing", ops::dropout, {a, draws}, {{"probability", 0.0}, {"key", kOne * 3}});
   add("fill", ops::fill, {a}, {{"value", 0.3}});
   add("init_normal", ops::init_normal, {a, scalars({.seed = 4})}, {{"std", 0.1}, {"key", kOne * 7}});
@@ -100,13 +102,24 @@ void add_ends(std::vector<OpCase>& cases) {
     const std::vector<OperandSpec> operands{
         {.shape = {rows, classes}, .low = -4, .high = 4},
         {.kind = Kind::labels, .shape = {rows}, .low = 0, .high = static_cast<double>(classes)},
-        scalars({.valid_examples = static_cast<std::uint64_t>(rows - 1), .batch_examples = 109, .loss_scale = 32})};
+        scalars({.valid_examples = static_cast<std::uint32_t>(rows - 1), .total_weight = 109, .loss_scale = 32})};
     for (const double smoothing : {0.0, 0.1}) {
       const Attributes attributes{{"label_smoothing", smoothing}};
       const std::string name = fmt::format("{}x{}{}", rows, classes, smoothing > 0 ? "_smoothed" : "");
       cases.push_back({"softmax_cross_entropy_" + name, &ops::softmax_cross_entropy, operands, attributes, 64});
       cases.push_back({"softmax_cross_entropy_grad_" + name, &ops::softmax_cross_entropy_grad, operands, attributes});
     }
+    // Rows of two examples, the second padding from its first row on, with a weight each.
+    std::vector<OperandSpec> weighted = operands;
+    weighted[2] = scalars({.valid_examples = 1, .total_weight = 50, .loss_scale = 32});
+    std::vector<double> weights;
+    for (std::int64_t n = 0; n < rows; ++n) weights.push_back(0.5 * static_cast<double>(n % 4));
+    weighted.push_back({.kind = Kind::statistic, .shape = {rows}, .numbers = weights});
+    const std::int64_t rows_per_example = rows % 2 == 0 ? rows / 2 : rows;
+    const Attributes attributes{{"label_smoothing", 0.1}, {"rows_per_example", rows_per_example}};
+    const std::string name = fmt::format("{}x{}_weighted", rows, classes);
+    cases.push_back({"softmax_cross_entropy_" + name, &ops::softmax_cross_entropy, weighted, attributes, 64});
+    cases.push_back({"softmax_cross_entropy_grad_" + name, &ops::softmax_cross_entropy_grad, weighted, attributes});
   }
   const std::vector<std::pair<std::string, Shape>> sizes{
       {"", {9, 3, 6, 5}}, {"_grey", {5, 1, 7, 9}}, {"_large", {3, 3, 40, 33}}, {"_one", {1, 4, 3, 3}}};

@@ -37,6 +37,15 @@ void add_both(std::vector<OpCase>& cases, const std::string& name, const Shape& 
                    .host_only = true});
 }
 
+void add_rows(std::vector<OpCase>& cases, std::int64_t bits, std::int64_t rows_per_example) {
+  cases.push_back({.name = fmt::format("pack_{}_bits_{}_rows_per_example", bits, rows_per_example),
+                   .op = &ops::pack,
+                   .operands = {{.shape = {6, 256}, .low = -3, .high = 5},
+                                {.kind = Kind::scalars, .scalars = {.seed = 9, .step = 3, .first_example = 5}}},
+                   .attributes = {{"bits", bits}, {"key", std::int64_t{11}}, {"rows_per_example", rows_per_example}},
+                   .host_only = true});
+}
+
 }  // namespace
 
 std::vector<OpCase> pack_cases() {
@@ -49,6 +58,8 @@ std::vector<OpCase> pack_cases() {
     add_both(cases, "images", {3, 5, 9, 7}, bits);
     add_both(cases, "row_major", {3, 5, 9, 7}, bits, true);
     add_both(cases, "many", {5, 16, 13, 11}, bits);  // several threads, an incomplete group
+    add_rows(cases, bits, 2);
+    add_rows(cases, bits, 0);
   }
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const OperandSpec draws{.kind = Kind::scalars, .scalars = {.seed = 9}};

@@ -12,6 +12,7 @@
 #include "conformance/cuda_under_test.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "support/labelled.h"
 #include "support/temporary_folder.h"
 #include "train/session.h"
 #include "train/sparse_weights.h"
@@ -134,7 +135,7 @@ TEST_P(SparseFamily, MovesItsWeightsAsDenseTrainingWould) {
     std::vector<double> losses;
     for (train::Session* session : {&sparse, &dense}) {
       session->set_learning_rate(1);
-      losses.push_back(session->train_step({.inputs = images, .labels = labels}).loss);
+      losses.push_back(session->train_step(support::Labelled(images, labels)).loss);
     }
     EXPECT_NEAR(losses[0], losses[1], 1e-4 * losses[1]);
     const auto tensors = ops::sparse_tensors(sparse.plan().program);

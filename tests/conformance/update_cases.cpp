@@ -120,6 +120,7 @@ std::vector<OpCase> update_cases() {
   for (const std::uint64_t first_example : {0, 5}) {
     const OperandSpec m{.shape = {4, 32, 9, 7}}, w = m;
     const std::string name = first_example == 0 ? "first" : "later";
+    const std::uint16_t is_first = first_example == 0 ? 1 : 0;
     cases.push_back({.name = "momentum_add_" + name,
                      .op = &ops::momentum_add,
                      .operands = {m, w, scalars({.first_example = first_example})},
@@ -127,12 +128,12 @@ std::vector<OpCase> update_cases() {
                      .host_only = true});
     cases.push_back({.name = "momentum_decay_" + name,
                      .op = &ops::momentum_decay,
-                     .operands = {m, w, scalars({.first_example = first_example})},
+                     .operands = {m, w, scalars({.is_first_microbatch = is_first})},
                      .attributes = {{"momentum", 0.9}, {"weight_decay", 0.1}},
                      .host_only = true});
     cases.push_back({.name = "momentum_step_" + name,
                      .op = &ops::momentum_step,
-                     .operands = {w, scalars({.learning_rate = 0.1, .skip_update = first_example == 0 ? 0U : 1U}), m},
+                     .operands = {w, scalars({.learning_rate = 0.1, .skip_update = std::uint16_t{first_example != 0}}), m},
                      .host_only = true});
   }
   add_quantised(cases, "one", {1});
@@ -150,7 +151,7 @@ std::vector<OpCase> update_cases() {
   for (const bool skips : {false, true}) {
     cases.push_back({.name = skips ? "count_update_skipping" : "count_update",
                      .op = &ops::count_update,
-                     .operands = {wide(1, 3, 3), scalars({.skip_update = skips ? 1U : 0U})},
+                     .operands = {wide(1, 3, 3), scalars({.skip_update = std::uint16_t{skips}})},
                      .host_only = true});
   }
   add_updates(cases, "images", {3, 5, 3, 3});

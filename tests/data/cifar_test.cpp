@@ -19,11 +19,11 @@ TEST(Cifar, PlanesBecomePixels) {
   EXPECT_EQ(description.channels, 3);
   EXPECT_EQ(description.height, 32);
   EXPECT_EQ(description.width, 32);
-  ByteString pixels(description.example_bytes());
+  ByteString pixels(description.image_bytes());
   for (const std::size_t index : {0U, 19U, 22U}) {
     const bool train = index < 20;
     const auto label =
-        dataset->read(train ? Split::train : Split::test, static_cast<std::int64_t>(train ? index : index - 20), pixels);
+        read_image(*dataset, train ? Split::train : Split::test, static_cast<std::int64_t>(train ? index : index - 20), pixels);
     EXPECT_EQ(label, static_cast<std::int32_t>(index % 10));
     for (std::size_t p = 0; p < kCifarPlane; ++p) {
       for (std::size_t c = 0; c < 3; ++c) ASSERT_EQ(pixels[3 * p + c], cifar_value(index, c, p));
@@ -40,9 +40,9 @@ TEST(Cifar, BatchesComeInTheOrderOfTheirNumbers) {
   write_file(folder.path() / "test_batch.bin", cifar_records(0, 1));
   const auto dataset = open_cifar(folder.path(), "x");
   ASSERT_EQ(dataset->description().train_examples, 8);
-  ByteString pixels(dataset->description().example_bytes());
+  ByteString pixels(dataset->description().image_bytes());
   for (std::int64_t i = 0; i < 8; ++i) {
-    EXPECT_EQ(dataset->read(Split::train, i, pixels), i);
+    EXPECT_EQ(read_image(*dataset, Split::train, i, pixels), i);
     EXPECT_EQ(pixels[0], cifar_value(static_cast<std::size_t>(i), 0, 0));
   }
 }
@@ -139,9 +139,9 @@ TEST(Cifar, FileCutWhileTrainingIsRefusedByName) {
   write_cifar(folder.path(), 4, 2);
   const auto dataset = open_cifar(folder.path(), "x");
   fs::resize_file(folder.path() / "data_batch_1.bin", 3 * 3073 + 100);
-  ByteString pixels(dataset->description().example_bytes());
-  EXPECT_EQ(dataset->read(Split::train, 2, pixels), 2);
-  const std::string error = user_error_of([&] { dataset->read(Split::train, 3, pixels); });
+  ByteString pixels(dataset->description().image_bytes());
+  EXPECT_EQ(read_image(*dataset, Split::train, 2, pixels), 2);
+  const std::string error = user_error_of([&] { read_image(*dataset, Split::train, 3, pixels); });
   EXPECT_NE(error.find("data_batch_1.bin has become shorter"), std::string::npos) << error;
 }
 

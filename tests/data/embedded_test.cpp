@@ -32,8 +32,8 @@ TEST(Embedded, IsDescribed) {
 // The first image of the original is a zero: 0,0,5,13,9,1,0,0 / 0,0,13,15,10,15,5,0 / ...
 TEST(Embedded, FirstImageIsTheOriginalsEnlarged) {
   const auto dataset = open_embedded();
-  ByteString pixels(dataset->description().example_bytes());
-  EXPECT_EQ(dataset->read(Split::train, 0, pixels), 0);
+  ByteString pixels(dataset->description().image_bytes());
+  EXPECT_EQ(read_image(*dataset, Split::train, 0, pixels), 0);
   EXPECT_EQ(value_at(pixels, 0, 0), 0);
   // Row 0 lies above the first row's centre and is that row. Pixel 4x + 1 lies 1/8 before the centre of x: 7/8 of x and 1/8 of x
   // - 1.
@@ -46,11 +46,11 @@ TEST(Embedded, FirstImageIsTheOriginalsEnlarged) {
 
 TEST(Embedded, EveryDigitIsInBothSplitsAboutEquallyOften) {
   const auto dataset = open_embedded();
-  ByteString pixels(dataset->description().example_bytes());
+  ByteString pixels(dataset->description().image_bytes());
   for (const Split split : {Split::train, Split::test}) {
     std::array<int, 10> count{};
     const std::int64_t examples = dataset->description().examples(split);
-    for (std::int64_t i = 0; i < examples; ++i) ++count.at(static_cast<std::size_t>(dataset->read(split, i, pixels)));
+    for (std::int64_t i = 0; i < examples; ++i) ++count.at(static_cast<std::size_t>(read_image(*dataset, split, i, pixels)));
     for (const int n : count) EXPECT_NEAR(n, static_cast<double>(examples) / 10, static_cast<double>(examples) / 30);
   }
 }

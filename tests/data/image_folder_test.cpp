@@ -38,9 +38,9 @@ TEST(ImageFolder, ClassesAndFilesComeInTheOrderOfTheirNames) {
   EXPECT_EQ(description.width, 16);
   EXPECT_EQ(description.train_examples, 3);
   EXPECT_EQ(description.test_examples, 2);
-  ByteString pixels(description.example_bytes());
+  ByteString pixels(description.image_bytes());
   const auto first_value = [&](Split split, std::int64_t index, std::int32_t label) {
-    EXPECT_EQ(dataset->read(split, index, pixels), label);
+    EXPECT_EQ(read_image(*dataset, split, index, pixels), label);
     return std::to_integer<int>(pixels[0]);
   };
   EXPECT_EQ(first_value(Split::train, 0, 0), 11);
@@ -86,9 +86,9 @@ TEST(ImageFolder, ClassOfTrainingNeedNotBeTested) {
   write_small_folder(folder.path());
   fs::remove_all(folder.path() / "test/cat");
   const auto dataset = open_image_folder(folder.path(), "pets", 16);
-  ByteString pixels(dataset->description().example_bytes());
+  ByteString pixels(dataset->description().image_bytes());
   EXPECT_EQ(dataset->description().test_examples, 1);
-  EXPECT_EQ(dataset->read(Split::test, 0, pixels), 1) << "labels are those of training";
+  EXPECT_EQ(read_image(*dataset, Split::test, 0, pixels), 1) << "labels are those of training";
 }
 
 // The red value is the class, the green one the file.
@@ -103,9 +103,9 @@ void write_undivided(const fs::path& root, int files) {
 
 std::set<std::pair<int, int>> files_in(const Dataset& dataset, Split split) {
   std::set<std::pair<int, int>> result;
-  ByteString pixels(dataset.description().example_bytes());
+  ByteString pixels(dataset.description().image_bytes());
   for (std::int64_t i = 0; i < dataset.description().examples(split); ++i) {
-    const int label = dataset.read(split, i, pixels);
+    const int label = read_image(dataset, split, i, pixels);
     EXPECT_EQ(label, std::to_integer<int>(pixels[0]));
     EXPECT_TRUE(result.emplace(label, std::to_integer<int>(pixels[1])).second) << "twice";
   }
@@ -154,8 +154,8 @@ TEST(ImageFolder, EachClassGivesItsTenthAndNoMoreThanThat) {
   for (int i = 0; i < 60; ++i) write_file(folder.path() / ("a" + std::to_string(i)) / "1.png", plain_png(2, 2, 0, 0, 0));
   const auto dataset = open_image_folder(folder.path(), "x", 2);
   std::map<int, int> count;
-  ByteString pixels(dataset->description().example_bytes());
-  for (std::int64_t i = 0; i < dataset->description().test_examples; ++i) ++count[dataset->read(Split::test, i, pixels)];
+  ByteString pixels(dataset->description().image_bytes());
+  for (std::int64_t i = 0; i < dataset->description().test_examples; ++i) ++count[read_image(*dataset, Split::test, i, pixels)];
   EXPECT_EQ(count, (std::map<int, int>{{60, 5}, {61, 5}, {62, 5}}));
 }
 
@@ -198,8 +198,8 @@ TEST(ImageFolder, EveryClassTrainsEvenWithOneImage) {
   for (int i = 0; i < 30; ++i) write_file(folder.path() / ("single" + std::to_string(i)) / "1.png", plain_png(2, 2, 1, 1, 1));
   const auto dataset = open_image_folder(folder.path(), "x", 2);
   std::map<int, int> count;
-  ByteString pixels(dataset->description().example_bytes());
-  for (std::int64_t i = 0; i < dataset->description().train_examples; ++i) ++count[dataset->read(Split::train, i, pixels)];
+  ByteString pixels(dataset->description().image_bytes());
+  for (std::int64_t i = 0; i < dataset->description().train_examples; ++i) ++count[read_image(*dataset, Split::train, i, pixels)];
   EXPECT_EQ(count.size(), 33U);
 }
 
@@ -253,9 +253,9 @@ TEST(ImageFolder, BadImagesAreRefusedByNameWhenRead) {
   const TestFolder folder;
   write_small_folder(folder.path());
   const auto dataset = open_image_folder(folder.path(), "x", 32);
-  ByteString pixels(dataset->description().example_bytes());
+  ByteString pixels(dataset->description().image_bytes());
   const fs::path path = folder.path() / "test/cat/x.JPG";
-  const auto error = [&] { return user_error_of([&] { dataset->read(Split::test, 0, pixels); }); };
+  const auto error = [&] { return user_error_of([&] { read_image(*dataset, Split::test, 0, pixels); }); };
   fs::resize_file(path, 60);
   expect_has(error(), "test/cat/x.JPG is cut short or corrupt");
   write_text(path, "");

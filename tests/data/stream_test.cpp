@@ -13,7 +13,7 @@ namespace snug::data {
 namespace {
 
 // Example i has two pixels, both i (mod 256), and label i. Reading example `broken` fails.
-class Counted : public Dataset {
+class Counted : public ImageDataset {
  public:
   explicit Counted(std::int64_t train, std::int64_t broken = -1) : broken_(broken) {
     description_.name = "counted";
@@ -25,7 +25,7 @@ class Counted : public Dataset {
     description_.test_examples = 3;
   }
   const Description& description() const override { return description_; }
-  std::int32_t read(Split /*split*/, std::int64_t index, std::span<std::byte> pixels) const override {
+  std::int32_t read_image(Split /*split*/, std::int64_t index, std::span<std::byte> pixels) const override {
     if (index == broken_) throw_user_error("example {} is broken", index);
     std::memset(pixels.data(), static_cast<int>(index % 256), pixels.size());
     return static_cast<std::int32_t>(index);
@@ -40,7 +40,7 @@ using Labels = std::vector<std::int32_t>;
 
 std::vector<Labels> batches_of(Stream& stream) {
   std::vector<Labels> result;
-  while (const auto batch = stream.next()) result.emplace_back(batch->labels.begin(), batch->labels.end());
+  while (const auto batch = stream.next()) result.push_back(labels_of(*batch));
   return result;
 }
 
@@ -55,10 +55,15 @@ TEST(Stream, InputsBelongToTheirLabels) {
   const Counted dataset(100);
   Stream stream(dataset, Split::train, 8, {.seed = 3, .shuffle = true});
   while (const auto batch = stream.next()) {
-    ASSERT_EQ(batch->inputs.size(), batch->labels.size() * 2);
-    for (std::size_t i = 0; i < batch->labels.size(); ++i) {
-      EXPECT_EQ(std::to_integer<int>(batch->inputs[2 * i]), batch->labels[i]);
-      EXPECT_EQ(std::to_integer<int>(batch->inputs[2 * i + 1]), batch->labels[i]);
+    ASSERT_EQ(batch->inputs.size(), 2U);
+    EXPECT_EQ(batch->inputs[0].name, "images");
+    EXPECT_EQ(batch->inputs[1].name, "labels");
+    const std::span<const std::byte> pixels = batch->inputs[0].bytes;
+    const Labels labels = labels_of(*batch);
+    ASSERT_EQ(pixels.size(), labels.size() * 2);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      EXPECT_EQ(std::to_integer<int>(pixels[2 * i]), labels[i]);
+      EXPECT_EQ(std::to_integer<int>(pixels[2 * i + 1]), labels[i]);
     }
   }
 }
@@ -78,9 +83,10 @@ TEST(Stream, ShufflesEachEpochAnewAndShowsEveryExampleOnce) {
     ASSERT_TRUE(batch.has_value());
     EXPECT_EQ(batch->epoch, static_cast<std::uint64_t>(i / 3));
     EXPECT_EQ(batch->position, static_cast<std::uint64_t>(i % 3 * 20));
-    EXPECT_EQ(batch->labels.size(), i % 3 == 2 ? 10U : 20U);
+    EXPECT_EQ(batch->examples, i % 3 == 2 ? 10U : 20U);
     Labels& epoch = epochs[batch->epoch];
-    epoch.insert(epoch.end(), batch->labels.begin(), batch->labels.end());
+    const Labels labels = labels_of(*batch);
+    epoch.insert(epoch.end(), labels.begin(), labels.end());
   }
   EXPECT_NE(epochs[0], epochs[1]);
   EXPECT_NE(epochs[1], epochs[2]);
@@ -103,11 +109,11 @@ TEST(Stream, ResumesBehindAnyBatch) {
     Stream resumed(dataset, Split::train, 5, resumed_at);
     const auto batch = resumed.next();
     ASSERT_TRUE(expected && batch);
-    EXPECT_TRUE(std::ranges::equal(batch->labels, expected->labels));
+    EXPECT_TRUE(labels_of(*batch) == labels_of(*expected));
     EXPECT_EQ(batch->epoch, expected->epoch);
     EXPECT_EQ(batch->position, expected->position);
     resumed_at.epoch = batch->epoch;
-    resumed_at.position = batch->position + batch->labels.size();
+    resumed_at.position = batch->position + batch->examples;
   }
 }
 
@@ -138,8 +144,8 @@ TEST(Stream, BatchLargerThanTheSetIsTheWholeSetAndTakesNoMoreMemory) {
 TEST(Stream, ErrorComesAfterTheBatchesBeforeIt) {
   const Counted dataset(10, 5);
   Stream stream(dataset, Split::train, 2, {});
-  EXPECT_EQ(stream.next()->labels[0], 0);
-  EXPECT_EQ(stream.next()->labels[0], 2);
+  EXPECT_EQ(labels_of(*stream.next())[0], 0);
+  EXPECT_EQ(labels_of(*stream.next())[0], 2);
   EXPECT_EQ(user_error_of([&] { stream.next(); }), "example 5 is broken");
   EXPECT_EQ(user_error_of([&] { stream.next(); }), "example 5 is broken") << "and at every later call";
 }
@@ -149,9 +155,9 @@ TEST(Stream, BatchStaysUntouchedUntilTheNextCall) {
   Stream stream(dataset, Split::train, 10, {.repeat = true});
   for (int i = 0; i < 200; ++i) {
     const auto batch = stream.next();
-    const Labels before(batch->labels.begin(), batch->labels.end());
+    const Labels before = labels_of(*batch);
     std::this_thread::yield();  // lets the reader run ahead
-    EXPECT_TRUE(std::ranges::equal(batch->labels, before));
+    EXPECT_TRUE(labels_of(*batch) == before);
     EXPECT_EQ(before[0], i % 20 * 10);
   }
 }

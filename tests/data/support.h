@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -18,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "data/cifar.h"
+#include "data/stream.h"
 #include "support/temporary_folder.h"
 #include <snug/error.h>
 
@@ -54,6 +57,24 @@ class ScopedVariable {
   bool had_ = false;
   std::string old_;
 };
+
+// Fills `pixels` and returns the label, through the inputs that every data set has.
+inline std::int32_t read_image(const Dataset& dataset, Split split, std::int64_t index, std::span<std::byte> pixels) {
+  std::int32_t label = -1;
+  const std::array<std::span<std::byte>, 2> inputs{pixels, std::as_writable_bytes(std::span(&label, 1))};
+  dataset.read(split, index, inputs);
+  return label;
+}
+
+// The labels of a batch, in whichever input they are.
+inline std::vector<std::int32_t> labels_of(const Batch& batch) {
+  std::vector<std::int32_t> labels(batch.examples);
+  for (const NamedBytes& input : batch.inputs) {
+    if (input.name == "labels" && input.bytes.size() == labels.size() * sizeof(std::int32_t))
+      std::memcpy(labels.data(), input.bytes.data(), input.bytes.size());
+  }
+  return labels;
+}
 
 // For root every file is readable: tests of files that are not become someone else.
 class Unprivileged {

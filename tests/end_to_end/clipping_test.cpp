@@ -12,6 +12,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "support/labelled.h"
 
 namespace snug {
 
@@ -76,7 +77,7 @@ struct Batch {
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<float>(2 * uniform(7, i) - 1);
     for (std::size_t i = 0; i < examples; ++i) labels[i] = static_cast<std::int32_t>(i % 7);
   }
-  train::Examples examples() const { return {std::as_bytes(std::span(inputs)), labels}; }
+  support::Labelled examples() const { return {std::as_bytes(std::span(inputs)), labels, "features"}; }
 };
 
 train::Session odd_session(const Backend& backend, double clip_norm) {
@@ -100,7 +101,8 @@ TEST(Clipping, PaddingOfALayoutDoesNotCount) {
     Executor& executor = session.executor();
     executor.write(program.find_state("features"), std::as_bytes(std::span(batch.inputs)));
     executor.write(program.find_state("labels"), std::as_bytes(std::span(batch.labels)));
-    executor.write_scalars({.valid_examples = 4, .batch_examples = 4, .learning_rate = 0.1, .loss_scale = 8, .clip_norm = 0.25});
+    executor.write_scalars(
+        {.valid_examples = 4, .batch_examples = 4, .total_weight = 4, .learning_rate = 0.1, .loss_scale = 8, .clip_norm = 0.25});
     executor.run(SectionKind::micro);
     double squares = 0;
     for (const State& state : program.states) {

@@ -11,6 +11,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "support/labelled.h"
 #include "support/state_bytes.h"
 #include "support/temporary_folder.h"
 #include "train/plan_file.h"
@@ -74,7 +75,7 @@ train::Result step(train::Session& session, std::int32_t first_label = 0) {
     images.push_back(static_cast<std::byte>(philox(3, static_cast<std::uint64_t>(i), session.step()).word[0]));
   for (std::int64_t i = 0; i < examples; ++i) labels.push_back(static_cast<std::int32_t>(i % 10));
   labels.front() = first_label;
-  return session.train_step({images, labels});
+  return session.train_step(support::Labelled(images, labels));
 }
 
 // Parameters, momenta and statistics.

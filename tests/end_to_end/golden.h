@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "support/labelled.h"
 #include "train/session.h"
 
 namespace snug {
@@ -68,7 +69,9 @@ inline void write_weights(train::Session& session, const Json& parameters) {
 template <typename T>
 double train_step(train::Session& session, std::uint64_t step) {
   const std::vector<T> x = inputs_of_step<T>(step, session.plan().program.batch);
-  return session.train_step({std::as_bytes(std::span(x)), labels_of_step(step, session.plan().program.batch)}).loss;
+  return session
+      .train_step(support::Labelled(std::as_bytes(std::span(x)), labels_of_step(step, session.plan().program.batch), "features"))
+      .loss;
 }
 
 }  // namespace snug

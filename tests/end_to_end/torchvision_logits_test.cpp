@@ -12,6 +12,7 @@
 #include "frontend/zoo.h"
 #include "plan/compile.h"
 #include "support/keep_logits.h"
+#include "support/labelled.h"
 #include "train/file_io.h"
 #include "train/safetensors.h"
 #include "train/session.h"
@@ -57,7 +58,7 @@ std::vector<float> channels_last(const std::vector<float>& x, std::int64_t image
 
 std::vector<double> logits_of(train::Session& session, const std::vector<float>& images) {
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(session.plan().program.microbatch), 0);
-  session.evaluate({.inputs = std::as_bytes(std::span(images)), .labels = labels});
+  session.evaluate(support::Labelled(std::as_bytes(std::span(images)), labels, "features"));
   return session.read_state("logits");
 }
 
@@ -136,7 +137,7 @@ TEST(TorchvisionExchange, WeightsAndLogitsForTheScript) {
   // Some steps, so that no weight and no statistic is what it began as; running statistics need more of them until the logits
   // are of a usual size.
   const int steps = session.plan().program.find_state("bn1.running_var").valid() ? 30 : 2;
-  for (int i = 0; i < steps; ++i) session.train_step({.inputs = std::as_bytes(std::span(images)), .labels = labels});
+  for (int i = 0; i < steps; ++i) session.train_step(support::Labelled(std::as_bytes(std::span(images)), labels, "features"));
   train::export_weights(folder / "snug.safetensors", session);
   write_logits(folder / "logits_of_snug.safetensors", logits_of(session, images));
 

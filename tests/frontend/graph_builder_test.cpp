@@ -83,6 +83,46 @@ TEST(GraphBuilder, ShapeErrorsNameTheLayer) {
             "layer 'loss': softmax_cross_entropy: the logits is [2x3x8x8]; it must have 2 dimensions");
 }
 
+// The attribute of every node that has it, by layer.
+std::string rows_per_example_of(const Program& model) {
+  std::string found;
+  for (const Node& node : model.section(SectionKind::forward).nodes) {
+    if (node.attributes.has("rows_per_example"))
+      found += node.layer + "=" + std::to_string(node.attributes.integer("rows_per_example")) + " ";
+  }
+  return found;
+}
+
+TEST(GraphBuilder, WhatDrawsOrLeavesPaddingOutKnowsTheRowsOfAnExample) {
+  GraphBuilder b("model", 2);
+  ValueId x = b.dropout("plain", b.features({3, 8}), 0.5);
+  x = b.dropout("rows", b.relu("relu", b.reshape("reshape", x, {6, 8})), 0.5);
+  x = b.batch_norm("norm", x, {.group_size = 1});
+  const ValueId table = b.parameter("table", {.dtype = DType::f32, .shape = {6, 8}}, {});
+  x = b.add("sum", x, b.dropout("table_alone", b.relu("table_relu", table), 0.5));
+  b.softmax_cross_entropy(b.linear("fc", b.dropout("both", x, 0.5), 10));
+  const Program model = std::move(b).finish();
+  EXPECT_EQ(rows_per_example_of(model), "rows=3 norm=3 norm=3 norm=3 table_alone=0 both=3 loss=3 ");
+  for (const Node& node : model.section(SectionKind::forward).nodes) {
+    if (node.op == &ops::batch_norm_apply) {
+      EXPECT_EQ(node.attributes.integer("group_size"), 3);
+    }
+  }
+}
+
+TEST(GraphBuilder, RowsThatAreNotMadeOfExamplesAreRefused) {
+  EXPECT_EQ(refusal([](auto& b, ValueId x) {
+              b.dropout("d", b.reshape("r", flat(b, x), {1, 6}), 0.5);
+            }),
+            "layer 'd': the leading dimension of f32[1x6] is not made of the 2 examples of a microbatch");
+  EXPECT_EQ(refusal([](auto& b, ValueId x) {
+              b.softmax_cross_entropy(b.reshape("r", flat(b, x), {3, 2}));
+            }),
+            "layer 'labels': the leading dimension of i32[3] is not made of the 2 examples of a microbatch");
+  EXPECT_EQ(refusal([](auto& b, ValueId) { b.input("tokens", {.dtype = DType::i32, .shape = {5}}); }),
+            "layer 'tokens': the leading dimension of i32[5] is not made of the 2 examples of a microbatch");
+}
+
 TEST(GraphBuilder, NamesAreCheckedAndParametersUnique) {
   EXPECT_EQ(refusal([](auto& b, ValueId x) { b.relu("my relu", x); }),
             "'my relu' is not a name; use 1 to 200 letters, digits and the characters . _ - /");

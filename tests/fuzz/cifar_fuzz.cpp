@@ -2,6 +2,7 @@
 // else. The input: a byte for the length of batches.meta.txt (0: no such file), one that says how the rest is shared between the
 // batches, the meta file, and the rest, of which whole records are kept unless the second byte is odd.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -64,10 +65,12 @@ void read_folder(Bytes input) {
   write("data_batch_1.bin", as_records(train, how % 2 == 0));
   write("test_batch.bin", as_records(input, how % 2 == 0));
   const auto dataset = open_cifar(work_folder(), "fuzz");
-  std::vector<std::byte> pixels(dataset->description().example_bytes());
+  std::vector<std::byte> pixels(dataset->description().image_bytes());
   for (const Split split : {Split::train, Split::test}) {
     for (std::int64_t i = 0; i < dataset->description().examples(split); ++i) {
-      const std::int32_t label = dataset->read(split, i, pixels);
+      std::int32_t label = -1;
+      const std::array<std::span<std::byte>, 2> inputs{pixels, std::as_writable_bytes(std::span(&label, 1))};
+      dataset->read(split, i, inputs);
       if (label < 0 || label >= dataset->description().classes) std::abort();
     }
   }

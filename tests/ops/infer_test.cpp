@@ -153,6 +153,12 @@ TEST(Infer, Elementwise) {
   EXPECT_EQ(infer("relu_grad_bits", {x, "bit[2x3x8x7]"}), "relu_grad_bits: the sign bits is [2x3x8x7]; it must be [2x3x8x8]");
   EXPECT_EQ(infer("dropout", {x, kScalars}, "probability=1.0, key=1"), "dropout: probability 1 is not in [0, 1)");
   EXPECT_EQ(infer("dropout", {x, kScalars}, "probability=0.5"), "dropout: attribute 'key' is missing");
+  EXPECT_EQ(infer("dropout", {"f32[6x2]", kScalars}, "probability=0.5, key=1, rows_per_example=3"), "f32[6x2]");
+  EXPECT_EQ(infer("dropout", {"f32[6x2]", kScalars}, "probability=0.5, key=1, rows_per_example=0"), "f32[6x2]");
+  EXPECT_EQ(infer("dropout", {"f32[6x2]", kScalars}, "probability=0.5, key=1, rows_per_example=4"),
+            "dropout: f32[6x2] is not made of examples of 4 rows");
+  EXPECT_EQ(infer("dropout", {"f32[6x2]", kScalars}, "probability=0.5, key=1, rows_per_example=-1"),
+            "dropout: rows_per_example is -1; use 0 or more");
 }
 
 TEST(Infer, LinearAndSums) {
@@ -191,6 +197,15 @@ TEST(Infer, ShapesAndLayouts) {
 TEST(Infer, LossInputAndUpdate) {
   EXPECT_EQ(infer("softmax_cross_entropy", {"f32[5x10]", "i32[5]", kScalars}, "label_smoothing=0.1"), "f64[3]");
   EXPECT_EQ(infer("softmax_cross_entropy_grad", {"f32[5x10]", "i32[5]", kScalars}, "label_smoothing=0.1"), "f32[5x10]");
+  EXPECT_EQ(
+      infer("softmax_cross_entropy", {"f32[6x10]", "i32[6]", kScalars, "f32[6]"}, "label_smoothing=0.1, rows_per_example=3"),
+      "f64[3]");
+  EXPECT_EQ(infer("softmax_cross_entropy", {"f32[6x10]", "i32[6]", kScalars, "f32[5]"}, "label_smoothing=0.1"),
+            "softmax_cross_entropy: the weights of the rows is [5]; it must be [6]");
+  EXPECT_EQ(infer("softmax_cross_entropy", {"f32[6x10]", "i32[6]", kScalars, "f16[6]"}, "label_smoothing=0.1"),
+            "softmax_cross_entropy: the weights of the rows are f16; they must be f32");
+  EXPECT_EQ(infer("softmax_cross_entropy", {"f32[6x10]", "i32[6]", kScalars}, "label_smoothing=0.1, rows_per_example=0"),
+            "softmax_cross_entropy: rows_per_example is 0; use at least 1");
   EXPECT_EQ(infer("softmax_cross_entropy", {"f32[5x10]", "f32[5]", kScalars}, "label_smoothing=0.0"),
             "softmax_cross_entropy: the labels are f32; they must be i32");
   EXPECT_EQ(infer("softmax_cross_entropy", {"f32[5x10]", "i32[5]", kScalars}, "label_smoothing=1.0"),

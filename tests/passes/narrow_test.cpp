@@ -29,7 +29,7 @@ TEST(Narrow, NormalizationStaysInSinglePrecision) {
     for (const Node& node : model.section(SectionKind::forward).nodes) {
       const Type& first = model.section(SectionKind::forward).value(node.outputs.front()).type;
       const bool of_norm = node.op->name.starts_with("batch_norm_") && node.op->name != "batch_norm_apply";
-      if (node.op->is_loss || first.dtype == DType::f64) continue;
+      if (node.op->loss != nullptr || first.dtype == DType::f64) continue;
       EXPECT_EQ(first.dtype, of_norm ? DType::f32 : half) << name << " " << node.layer;
     }
   }

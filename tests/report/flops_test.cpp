@@ -28,9 +28,9 @@ TEST(Flops, AStepRunsEveryMicrobatchAndOneUpdate) {
 
 TEST(Flops, AnImageIsAShareOfItsMicrobatch) {
   const StepFlops flops = flops_of_step(tiny_plan().program);
-  EXPECT_EQ(flops.per_image.forward, (kForward + 2) / 4);
-  EXPECT_EQ(flops.per_image.backward, (kBackward + 2) / 4);
-  EXPECT_EQ(flops.per_image.update, 0);
+  EXPECT_EQ(flops.per_example.forward, (kForward + 2) / 4);
+  EXPECT_EQ(flops.per_example.backward, (kBackward + 2) / 4);
+  EXPECT_EQ(flops.per_example.update, 0);
 }
 
 TEST(Flops, APartlyFilledMicrobatchIsComputedInFull) {
@@ -44,7 +44,7 @@ TEST(Flops, RecomputedNodesRaiseTheRatio) {
   const StepFlops flops = flops_of_step(plan.program);
   EXPECT_EQ(flops.step.recompute, 2 * 64);
   EXPECT_EQ(flops.step.forward, 2 * (kForward - 64));
-  EXPECT_EQ(flops.per_image.recompute, 16);
+  EXPECT_EQ(flops.per_example.recompute, 16);
   const double all = 2 * kForward + 2 * kBackward + kUpdate;
   EXPECT_DOUBLE_EQ(flops_ratio(flops.step), all / (all - 128));
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "files.h"
+#include "ops/ops.h"
 #include "small_session.h"
 #include "train/plan_file.h"
 #include <snug/error.h>
@@ -15,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const ProgramLoss kLoss{.facts = ops::softmax_cross_entropy.loss};
 const Recipe kRecipe{.model = "small", .steps = 10};
 
 TEST(RunFolder, NewRunHasItsFiles) {
@@ -24,8 +26,10 @@ TEST(RunFolder, NewRunHasItsFiles) {
   RunFolder run = RunFolder::create(path, kRecipe, &session.plan());
   run.log("began");
   run.add_metrics(
-      {.step = 1, .epoch = 0.5, .loss = 2.25, .accuracy = 0.5, .learning_rate = 0.1, .loss_scale = 1024, .resident_bytes = 8192});
-  run.add_metrics({.step = 2, .epoch = 1, .measured_peak_bytes = 4096, .test_loss = std::numeric_limits<double>::quiet_NaN()});
+      {.step = 1, .epoch = 0.5, .loss = 2.25, .score = 0.5, .learning_rate = 0.1, .loss_scale = 1024, .resident_bytes = 8192},
+      kLoss);
+  run.add_metrics({.step = 2, .epoch = 1, .measured_peak_bytes = 4096, .test_loss = std::numeric_limits<double>::quiet_NaN()},
+                  kLoss);
   small_step(session);
   EXPECT_EQ(run.save_snapshot(session, {}, 2), snapshot_path(path, 1));
 
@@ -40,6 +44,15 @@ TEST(RunFolder, NewRunHasItsFiles) {
   EXPECT_EQ(read_plan_file(path / "plan.txt").planned_peak_bytes, session.plan().planned_peak_bytes);
   ASSERT_TRUE(run.find_latest_good().snapshot.has_value());
   EXPECT_EQ(run.find_latest_good().snapshot->counters.step, 1U);
+}
+
+TEST(RunFolder, TheLossNamesTheMetricsOfALine) {
+  const LossFacts facts{.metrics = {"nll", {}}, .unit = "tokens"};
+  const MetricsLine line{
+      .step = 1, .epoch = 1, .loss = 2, .score = 0.5, .units_per_second = 10, .test_loss = 3, .test_score = 0.25};
+  EXPECT_EQ(to_json(line, {.facts = &facts}), R"({"step":1,"epoch":1.0,"nll":2.0,"tokens_per_second":10.0,"test_nll":3.0})");
+  EXPECT_EQ(to_json(line, kLoss),
+            R"({"step":1,"epoch":1.0,"loss":2.0,"accuracy":0.5,"images_per_second":10.0,"test_loss":3.0,"test_accuracy":0.25})");
 }
 
 TEST(RunFolder, FolderWithARunIsRefusedUnlessItIsResumed) {
@@ -69,7 +82,7 @@ TEST(RunFolder, ResumedRunGoesOnBehindTheSnapshot) {
   const TemporaryFolder folder;
   {
     RunFolder run = RunFolder::create(folder.path(), kRecipe);
-    for (std::uint64_t step = 1; step <= 5; ++step) run.add_metrics({.step = step});
+    for (std::uint64_t step = 1; step <= 5; ++step) run.add_metrics({.step = step}, kLoss);
   }
   // What a killed process may leave: half a line, a half-written snapshot, a damaged one.
   std::ofstream(folder / "metrics.jsonl", std::ios::app) << "{\"step\":2,\"ep";
@@ -77,7 +90,7 @@ TEST(RunFolder, ResumedRunGoesOnBehindTheSnapshot) {
   write_bytes(snapshot_path(folder.path(), 5), "damaged");
   RunFolder run = RunFolder::resume(folder.path());
   run.rewind(3);
-  run.add_metrics({.step = 4});
+  run.add_metrics({.step = 4}, kLoss);
   EXPECT_EQ(bytes_of(folder / "metrics.jsonl"),
             "{\"step\":1,\"epoch\":0.0}\n{\"step\":2,\"epoch\":0.0}\n"
             "{\"step\":3,\"epoch\":0.0}\n{\"step\":4,\"epoch\":0.0}\n");

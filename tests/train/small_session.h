@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu.h"
 #include "frontend/graph_builder.h"
 #include "plan/compile.h"
+#include "support/labelled.h"
 #include "support/state_bytes.h"
 #include "train/session.h"
 
@@ -48,7 +49,7 @@ inline double small_step(Session& session) {
   for (std::size_t i = 0; i < images.size(); ++i)
     images[i] = static_cast<std::byte>((i * 2654435761U + session.step() * 97) >> 7U & 0xFFU);
   for (std::int32_t i = 0; i < kSmallBatch; ++i) labels.push_back((i + static_cast<std::int32_t>(session.step())) % 5);
-  return session.train_step({.inputs = images, .labels = labels}).loss;
+  return session.train_step(support::Labelled(images, labels)).loss;
 }
 
 // Every state that outlives a step; gradients, too, which must be zero.

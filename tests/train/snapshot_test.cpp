@@ -27,7 +27,7 @@ Progress some_progress() {
           .position = 1234,
           .best_metric = 0.1 + 0.2,
           .best_step = 2,
-          .last_evaluation = Evaluation{.step = 3, .loss = 0.3 - 0.1, .accuracy = 0.7 + 0.1},
+          .last_evaluation = Evaluation{.step = 3, .loss = 0.3 - 0.1, .score = 0.7 + 0.1},
           .measured_peak_bytes = Bytes(123'456),
           .data = data::Description{.name = "photos",
                                     .channels = 3,

@@ -7,6 +7,7 @@
 
 #include "files.h"
 #include "small_session.h"
+#include "support/labelled.h"
 #include "train/plan_file.h"
 #include "train/rewiring.h"
 #include "train/snapshot.h"
@@ -138,10 +139,10 @@ TEST(Sparse, ExportedWeightsAreADenseModelThatComputesTheSame) {
   std::vector<std::byte> images(static_cast<std::size_t>(kSmallBatch * kSmallImage * kSmallImage * 3));
   for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>(i * 37 % 251);
   const std::vector<std::int32_t> labels{0, 1, 2, 3, 4, 0};
-  const Result a = sparse.evaluate({.inputs = images, .labels = labels});
-  const Result b = dense.evaluate({.inputs = images, .labels = labels});
+  const Result a = sparse.evaluate(support::Labelled(images, labels));
+  const Result b = dense.evaluate(support::Labelled(images, labels));
   EXPECT_NEAR(a.loss, b.loss, 1e-5 * std::abs(b.loss));
-  EXPECT_EQ(a.correct, b.correct);
+  EXPECT_EQ(a.score, b.score);
   EXPECT_THROW(import_weights(folder / "w", sparse), UserError);
 }
 

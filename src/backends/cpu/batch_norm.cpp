@@ -105,7 +105,7 @@ std::unique_ptr<BoundKernel> bind_statistics(const KernelArguments& arguments) {
                      mean = floats(arguments.outputs[0]), variance = floats(arguments.outputs[1])] {
     const BatchNormGeometry& g = with.geometry;
     for (std::int64_t group = 0; group < g.groups; ++group) {
-      const std::int64_t rows = g.valid_in_group(group, static_cast<std::int64_t>(scalars->valid_examples)) * g.pixels;
+      const std::int64_t rows = g.valid_in_group(group, scalars->valid_examples) * g.pixels;
       float* group_mean = mean + group * g.channels;
       float* group_variance = variance + group * g.channels;
       if (rows == 0) {
@@ -249,7 +249,7 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
       float* of_dy = scratch.array(0);
       float* of_x = scratch.array(1);
       float* constant = scratch.array(2);
-      const std::int64_t valid = g.valid_in_group(group, static_cast<std::int64_t>(scalars->valid_examples));
+      const std::int64_t valid = g.valid_in_group(group, scalars->valid_examples);
       const auto count = static_cast<double>(valid * g.pixels);
       for (std::int64_t c = 0; c < g.channels && valid > 0; ++c) {
         const std::int64_t at = group * g.channels + c;

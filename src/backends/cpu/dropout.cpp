@@ -3,6 +3,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
 #include "backends/cpu/simd_loops.h"
+#include "ir/example_rows.h"
 #include "ir/scalars.h"
 #include "ops/random_draws.h"
 
@@ -34,8 +35,8 @@ std::unique_ptr<BoundKernel> bind_dropout(const KernelArguments& arguments) {
   const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 4294967296.0));
   return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
     return make_bound([x = elements<T>(arguments.inputs[0]), y = elements<T>(arguments.outputs[0]), count = type.elements(),
-                       per_example = static_cast<std::uint64_t>(type.elements() / type.shape[0]), kept = 1.0 - probability,
-                       threshold, key = static_cast<std::uint64_t>(arguments.attributes.integer("key")),
+                       per_example = static_cast<std::uint64_t>(elements_per_example(type, arguments.attributes)),
+                       kept = 1.0 - probability, threshold, key = static_cast<std::uint64_t>(arguments.attributes.integer("key")),
                        scalars = reinterpret_cast<const Scalars*>(arguments.inputs[1].data), threads = arguments.threads] {
       const simd::DropoutRule rule{
           .seed = scalars->seed, .counter_high = ops::counter_high(key, scalars->step), .threshold = threshold, .kept = kept};

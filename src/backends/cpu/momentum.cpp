@@ -72,7 +72,7 @@ std::unique_ptr<BoundKernel> bind_decay_of(const KernelArguments& arguments) {
   return make_bound([of = pair_of<T>(arguments, 1, false), scalars = reinterpret_cast<const Scalars*>(arguments.inputs[2].data),
                      momentum = static_cast<float>(arguments.attributes.real("momentum")),
                      weight_decay = static_cast<float>(arguments.attributes.real("weight_decay"))] {
-    if (scalars->first_example == 0) {
+    if (scalars->is_first_microbatch != 0) {
       of.combine(momentum, weight_decay, *scalars);
     } else {
       of.keep_first();

@@ -3,6 +3,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd.h"
 #include "backends/cpu/simd_pack.h"
+#include "ir/example_rows.h"
 #include "ir/scalars.h"
 
 // Values in few bits and back, group by group in memory order.
@@ -41,7 +42,7 @@ std::unique_ptr<BoundKernel> bind_pack_of(const KernelArguments& arguments) {
                      ranges = reinterpret_cast<ops::PackRange*>(arguments.outputs[1].data),
                      bits = arguments.attributes.integer("bits"),
                      key = static_cast<std::uint64_t>(arguments.attributes.integer("key")), total = type.elements(),
-                     per_example = type.elements() / type.shape[0], threads = arguments.threads] {
+                     per_example = elements_per_example(type, arguments.attributes), threads = arguments.threads] {
     const simd::PackRule rule{.bits = bits, .seed = scalars->seed, .counter_high = ops::pack_counter_high(key, scalars->step)};
     for_each_group(total, threads, [&](std::int64_t number, std::int64_t first, std::int64_t count) {
       simd::pack_loops<T>().pack(rule, ops::pack_first_block(scalars->first_example, per_example, number), x + first, count,

@@ -5,6 +5,7 @@
 #include "backends/cuda/row_shape.h"
 #include "backends/cuda/sums.h"
 #include "base/error.h"
+#include "ir/example_rows.h"
 #include "ops/batch_norm.h"
 
 namespace snug::backends::cuda {
@@ -55,7 +56,8 @@ std::unique_ptr<BoundKernel> bind_running(const Call& call) {
                             .channels = call.input_shape(0)[1],
                             .pixels = call.attributes().integer("pixels"),
                             .group_size = call.attributes().integer("group_size"),
-                            .groups = call.input_shape(0)[0]};
+                            .groups = call.input_shape(0)[0],
+                            .rows_per_example = rows_per_example(call.attributes())};
   const launch::RunningOperands operands{.mean = call.in<float>(0),
                                          .variance = call.in<float>(1),
                                          .old_mean = call.in<float>(2),

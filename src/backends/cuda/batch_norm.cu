@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kThreads) running_kernel(RunningOperands o, do
   for (std::uint32_t group = 0; group < shape.groups; ++group) {
     const std::uint32_t valid = valid_in_group(shape, group, o.scalars);
     if (valid == 0) continue;
-    const double share = static_cast<double>(valid) / static_cast<double>(o.scalars->batch_examples);
+    const double share = static_cast<double>(valid) / (static_cast<double>(o.scalars->batch_examples) * shape.rows_per_example);
     const double decay = share == 1.0 ? momentum : 1.0 - pow(1.0 - momentum, share);
     const double count = static_cast<double>(valid) * shape.pixels;
     const std::size_t at = std::size_t{group} * shape.channels + channel;

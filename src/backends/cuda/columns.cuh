@@ -14,7 +14,7 @@ __device__ inline std::uint32_t examples_in_group(const RowShape& shape, std::ui
   return min(shape.group_size, shape.batch - begin);
 }
 __device__ inline std::uint32_t valid_in_group(const RowShape& shape, std::uint32_t group, const Scalars* scalars) {
-  const std::uint64_t valid = scalars->valid_examples;
+  const std::uint64_t valid = std::uint64_t{scalars->valid_examples} * shape.rows_per_example;
   const std::uint32_t valid_of_batch = valid < shape.batch ? static_cast<std::uint32_t>(valid) : shape.batch;
   const std::uint32_t begin = group * shape.group_size;
   return valid_of_batch <= begin ? 0 : min(shape.group_size, valid_of_batch - begin);

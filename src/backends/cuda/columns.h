@@ -14,7 +14,8 @@ namespace snug::backends::cuda {
 // Rows of a group of examples are normalised together; one group of all examples where there are no groups.
 struct RowShape {
   std::uint32_t batch, pixels, channels;
-  std::uint32_t group_size, groups;  // examples of a group; the last may have fewer
+  std::uint32_t group_size, groups;    // entries of the leading dimension in a group; the last may have fewer
+  std::uint32_t rows_per_example = 1;  // entries of the leading dimension that an example has
 
   std::uint32_t rows_of_full_group() const { return std::min(group_size, batch) * pixels; }
 };

@@ -2,8 +2,8 @@
 #include "backends/cuda/loss.h"
 
 // A warp takes a row; lane l reads the classes l, l + 32, ... The target of a row is (1 - smoothing) at its label plus smoothing
-// / classes everywhere. A label outside of [0, classes) on a valid row means corrupt data: the loss and that row's gradient
-// become NaN, which no run overlooks.
+// / classes everywhere. A label outside of [0, classes) on a row that weighs something means corrupt data: the loss and that
+// row's gradient become NaN, which no run overlooks.
 
 namespace snug::backends::cuda::launch {
 
@@ -36,29 +36,33 @@ __device__ double log_sum_exp(const T* row, std::uint32_t classes, unsigned lane
   return largest + log(sum_of_warp(sum));
 }
 
-__device__ inline std::uint32_t valid_rows(const Scalars* scalars, std::uint32_t rows) {
-  return scalars->valid_examples < rows ? static_cast<std::uint32_t>(scalars->valid_examples) : rows;
+// What row n weighs: nothing behind the valid examples.
+__device__ inline double weight_of(const LossRows& rows, std::uint32_t n) {
+  if (n >= std::uint64_t{rows.scalars->valid_examples} * rows.rows_per_example) return 0;
+  return rows.weights == nullptr ? 1.0 : double{rows.weights[n]};
 }
 
 __device__ inline double not_a_number() { return __longlong_as_double(0x7FF8000000000000LL); }
 
 // One block: its result is one sum.
 template <typename T>
-__global__ void __launch_bounds__(kLossWarps* kWarp)
-    loss_kernel(const T* logits, const std::int32_t* labels, const Scalars* scalars, double smoothing, Metrics* metrics,
-                std::uint32_t rows, std::uint32_t classes) {
+__global__ void __launch_bounds__(kLossWarps* kWarp) loss_kernel(const T* logits, LossRows rows, Metrics* metrics) {
   __shared__ double losses[kLossWarps];
-  __shared__ double corrects[kLossWarps];
+  __shared__ double scores[kLossWarps];
+  __shared__ double weights[kLossWarps];
+  const std::uint32_t classes = rows.classes;
+  const double smoothing = rows.smoothing;
   const unsigned lane = threadIdx.x % kWarp;
   const unsigned warp = threadIdx.x / kWarp;
-  const std::uint32_t valid = valid_rows(scalars, rows);
-  double loss = 0;
-  double correct = 0;
-  for (std::uint32_t n = warp; n < valid; n += kLossWarps) {
+  Metrics sum;
+  for (std::uint32_t n = warp; n < rows.rows; n += kLossWarps) {
+    const double weight = weight_of(rows, n);
+    if (weight == 0) continue;  // the whole warp
+    sum.weight += weight;
     const T* row = logits + std::size_t{n} * classes;
-    const std::int64_t label = labels[n];
+    const std::int64_t label = rows.labels[n];
     if (label < 0 || label >= classes) {
-      loss += not_a_number();
+      sum.loss += not_a_number();
       continue;
     }
     const double log_sum = log_sum_exp(row, classes, lane);
@@ -73,73 +77,71 @@ __global__ void __launch_bounds__(kLossWarps* kWarp)
     }
     const bool wins = __all_sync(kAll, largest) != 0;
     const double spread = sum_of_warp(from_log_sum);
-    loss += (1.0 - smoothing) * (log_sum - at_label);
-    if (smoothing > 0) loss += smoothing / classes * spread;
-    correct += wins ? 1.0 : 0.0;
+    sum.loss += weight * ((1.0 - smoothing) * (log_sum - at_label));
+    if (smoothing > 0) sum.loss += weight * (smoothing / classes * spread);
+    sum.score += wins ? weight : 0.0;
   }
   if (lane == 0) {
-    losses[warp] = loss;
-    corrects[warp] = correct;
+    losses[warp] = sum.loss;
+    scores[warp] = sum.score;
+    weights[warp] = sum.weight;
   }
   __syncthreads();
   if (threadIdx.x != 0) return;
   Metrics total;
   for (unsigned w = 0; w < kLossWarps; ++w) {
     total.loss += losses[w];
-    total.correct += corrects[w];
+    total.score += scores[w];
+    total.weight += weights[w];
   }
-  if (valid > 0) total.loss /= static_cast<double>(scalars->batch_examples);
-  total.examples = valid;
+  if (total.weight != 0) total.loss /= rows.scalars->total_weight;
   *metrics = total;
 }
 
-// (softmax - target) * loss_scale / batch_examples; 0 for padding. A lane reads and writes the same elements, so each logit is
-// read for the last time before its gradient takes its place.
+// (softmax - target) * weight * loss_scale / total_weight; 0 where a row weighs nothing. A lane reads and writes the same
+// elements, so each logit is read for the last time before its gradient takes its place.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    grad_kernel(const T* logits, const std::int32_t* labels, const Scalars* scalars, double smoothing, T* gradient,
-                std::uint32_t rows, std::uint32_t classes) {
+__global__ void __launch_bounds__(kThreads) grad_kernel(const T* logits, LossRows rows, T* gradient) {
+  const std::uint32_t classes = rows.classes;
+  const double smoothing = rows.smoothing;
   const unsigned lane = threadIdx.x % kWarp;
   const std::uint32_t n = blockIdx.x * kGradWarps + threadIdx.x / kWarp;
-  if (n >= rows) return;  // the whole warp
+  if (n >= rows.rows) return;  // the whole warp
   const T* row = logits + std::size_t{n} * classes;
   T* out = gradient + std::size_t{n} * classes;
-  if (n >= valid_rows(scalars, rows)) {
+  const double weight = weight_of(rows, n);
+  if (weight == 0) {
     for (std::uint32_t k = lane; k < classes; k += kWarp) out[k] = narrow<T>(0.0F);
     return;
   }
-  const std::int64_t label = labels[n];
+  const std::int64_t label = rows.labels[n];
   const bool possible = label >= 0 && label < classes;
-  const double weight = scalars->loss_scale / static_cast<double>(scalars->batch_examples);
+  const double scale = weight * (rows.scalars->loss_scale / rows.scalars->total_weight);
   const double log_sum = log_sum_exp(row, classes, lane);
   for (std::uint32_t k = lane; k < classes; k += kWarp) {
     const double target = smoothing / classes + (k == label ? 1.0 - smoothing : 0.0);
     const double difference = exp(widen(row[k]) - log_sum) - target;
-    out[k] = narrow<T>(possible ? difference * weight : not_a_number());
+    out[k] = narrow<T>(possible ? difference * scale : not_a_number());
   }
 }
 
 }  // namespace
 
 template <typename T>
-void softmax_cross_entropy(cudaStream_t stream, const T* logits, const std::int32_t* labels, const Scalars* scalars,
-                           double smoothing, Metrics* metrics, std::uint32_t rows, std::uint32_t classes) {
-  loss_kernel<<<1, kLossWarps * kWarp, 0, stream>>>(logits, labels, scalars, smoothing, metrics, rows, classes);
+void softmax_cross_entropy(cudaStream_t stream, const T* logits, const LossRows& rows, Metrics* metrics) {
+  loss_kernel<<<1, kLossWarps * kWarp, 0, stream>>>(logits, rows, metrics);
   check_launch("cuda_softmax_cross_entropy");
 }
 
 template <typename T>
-void softmax_cross_entropy_grad(cudaStream_t stream, const T* logits, const std::int32_t* labels, const Scalars* scalars,
-                                double smoothing, T* gradient, std::uint32_t rows, std::uint32_t classes) {
-  grad_kernel<<<blocks_for(rows, kGradWarps), kThreads, 0, stream>>>(logits, labels, scalars, smoothing, gradient, rows, classes);
+void softmax_cross_entropy_grad(cudaStream_t stream, const T* logits, const LossRows& rows, T* gradient) {
+  grad_kernel<<<blocks_for(rows.rows, kGradWarps), kThreads, 0, stream>>>(logits, rows, gradient);
   check_launch("cuda_softmax_cross_entropy_grad");
 }
 
-#define SNUG_INSTANTIATE(T)                                                                                          \
-  template void softmax_cross_entropy(cudaStream_t, const T*, const std::int32_t*, const Scalars*, double, Metrics*, \
-                                      std::uint32_t, std::uint32_t);                                                 \
-  template void softmax_cross_entropy_grad(cudaStream_t, const T*, const std::int32_t*, const Scalars*, double, T*,  \
-                                           std::uint32_t, std::uint32_t)
+#define SNUG_INSTANTIATE(T)                                                               \
+  template void softmax_cross_entropy(cudaStream_t, const T*, const LossRows&, Metrics*); \
+  template void softmax_cross_entropy_grad(cudaStream_t, const T*, const LossRows&, T*)
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);

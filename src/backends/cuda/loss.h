@@ -10,13 +10,20 @@
 
 namespace snug::backends::cuda::launch {
 
+struct LossRows {
+  const std::int32_t* labels;
+  const float* weights;  // of the rows; null: all weigh 1
+  const Scalars* scalars;
+  double smoothing;
+  std::uint32_t rows, classes;
+  std::uint32_t rows_per_example;
+};
+
 template <typename T>
-void softmax_cross_entropy(cudaStream_t stream, const T* logits, const std::int32_t* labels, const Scalars* scalars,
-                           double smoothing, Metrics* metrics, std::uint32_t rows, std::uint32_t classes);
+void softmax_cross_entropy(cudaStream_t stream, const T* logits, const LossRows& rows, Metrics* metrics);
 
 // The gradient may lie in the bytes of the logits.
 template <typename T>
-void softmax_cross_entropy_grad(cudaStream_t stream, const T* logits, const std::int32_t* labels, const Scalars* scalars,
-                                double smoothing, T* gradient, std::uint32_t rows, std::uint32_t classes);
+void softmax_cross_entropy_grad(cudaStream_t stream, const T* logits, const LossRows& rows, T* gradient);
 
 }  // namespace snug::backends::cuda::launch

@@ -5,6 +5,7 @@
 #include "backends/cuda/call.h"
 #include "backends/cuda/kernels.h"
 #include "base/error.h"
+#include "ir/example_rows.h"
 
 namespace snug::backends::cuda {
 
@@ -23,8 +24,9 @@ template <typename T>
 std::unique_ptr<BoundKernel> bind_dropout(const Call& call) {
   return call.launch([x = call.in<T>(0), y = call.out<T>(0), scalars = call.scalars(1),
                       probability = call.attributes().real("probability"), key = key_of(call),
+                      draws = static_cast<std::uint64_t>(elements_per_example(call.output_type(0), call.attributes())),
                       order = logical_order(call.output_type(0)), count = call.elements()](cudaStream_t stream) {
-    launch::dropout<T>(stream, x, y, scalars, probability, key, order, count);
+    launch::dropout<T>(stream, x, y, scalars, probability, key, draws, order, count);
   });
 }
 

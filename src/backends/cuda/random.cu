@@ -15,11 +15,12 @@ __device__ inline std::uint32_t logical_number(std::uint32_t position, const Log
 
 // In double, so that the result is the reference's.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) dropout_kernel(const T* x, T* y, const Scalars* scalars, double probability,
-                                                           std::uint64_t key, LogicalOrder order, std::uint32_t count) {
+__global__ void __launch_bounds__(kThreads)
+    dropout_kernel(const T* x, T* y, const Scalars* scalars, double probability, std::uint64_t key,
+                   std::uint64_t draws_per_example, LogicalOrder order, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
-  const std::uint64_t element = scalars->first_example * order.example + logical_number(i, order);
+  const std::uint64_t element = scalars->first_example * draws_per_example + logical_number(i, order);
   const std::uint32_t word = ops::dropout_word(scalars->seed, scalars->step, key, element);
   const double value = widen(x[i]);
   y[i] = narrow<T>(ops::dropout_keeps(word, probability) ? value / (1.0 - probability) : 0.0);
@@ -80,8 +81,8 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 void dropout(cudaStream_t stream, const T* x, T* y, const Scalars* scalars, double probability, std::uint64_t key,
-             LogicalOrder order, std::int64_t count) {
-  dropout_kernel<<<blocks_for(count), kThreads, 0, stream>>>(x, y, scalars, probability, key, order,
+             std::uint64_t draws_per_example, LogicalOrder order, std::int64_t count) {
+  dropout_kernel<<<blocks_for(count), kThreads, 0, stream>>>(x, y, scalars, probability, key, draws_per_example, order,
                                                              static_cast<std::uint32_t>(count));
   check_launch("cuda_dropout");
 }
@@ -118,7 +119,8 @@ void image_input(cudaStream_t stream, const std::uint8_t* images, T* y, const Sc
 template void fill(cudaStream_t, double*, double, std::int64_t);
 
 #define SNUG_INSTANTIATE(T)                                                                                             \
-  template void dropout(cudaStream_t, const T*, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t); \
+  template void dropout(cudaStream_t, const T*, T*, const Scalars*, double, std::uint64_t, std::uint64_t, LogicalOrder, \
+                        std::int64_t);                                                                                  \
   template void fill(cudaStream_t, T*, double, std::int64_t);                                                           \
   template void init_normal(cudaStream_t, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t);       \
   template void init_uniform(cudaStream_t, T*, const Scalars*, double, std::uint64_t, LogicalOrder, std::int64_t);      \

@@ -17,9 +17,10 @@ struct LogicalOrder {
   std::uint32_t channels;  // innermost in memory; 0: memory is in logical order
 };
 
+// `draws_per_example`: how far an example moves the draws on; 0 for values that do not depend on the examples.
 template <typename T>
 void dropout(cudaStream_t stream, const T* x, T* y, const Scalars* scalars, double probability, std::uint64_t key,
-             LogicalOrder order, std::int64_t count);
+             std::uint64_t draws_per_example, LogicalOrder order, std::int64_t count);
 
 // T: float, __half or double.
 template <typename T>

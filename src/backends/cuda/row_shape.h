@@ -25,7 +25,8 @@ inline RowShape rows_of(const ops::BatchNormGeometry& g) {
           .pixels = static_cast<std::uint32_t>(g.pixels),
           .channels = static_cast<std::uint32_t>(g.channels),
           .group_size = static_cast<std::uint32_t>(std::min(g.group_size, g.batch)),
-          .groups = static_cast<std::uint32_t>(g.groups)};
+          .groups = static_cast<std::uint32_t>(g.groups),
+          .rows_per_example = static_cast<std::uint32_t>(g.rows_per_example)};
 }
 
 inline std::size_t element_bytes(const Type& type) { return static_cast<std::size_t>(bits_per_element(type.dtype)) / 8; }

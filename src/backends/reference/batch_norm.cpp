@@ -6,6 +6,7 @@
 #include "backends/reference/call.h"
 #include "backends/reference/channel_block.h"
 #include "backends/reference/kernels.h"
+#include "ir/example_rows.h"
 
 namespace snug::backends::reference {
 
@@ -57,7 +58,7 @@ void run_statistics(const Call& call) {
   const View<T> mean = call.output<T>(0);
   const View<T> variance = call.output<T>(1);
   const auto g = BatchNormGeometry::from(call.input_shape(0), call.attributes);
-  const auto valid_examples = static_cast<std::int64_t>(call.scalars(1).valid_examples);
+  const std::int64_t valid_examples = call.scalars(1).valid_examples;
   const std::int64_t blocks = ChannelBlock::count(g.channels);
 #pragma omp parallel for collapse(2) num_threads(call.threads)
   for (std::int64_t group = 0; group < g.groups; ++group) {
@@ -110,7 +111,7 @@ void run_apply(const Call& call) {
 }
 
 // The groups move the running statistics in turn, rounded each time, exactly as that many microbatches would. A group of v out of
-// the step's B examples moves them by 1 - (1 - momentum)^(v / B), so that a step weighs the same however it is split.
+// the step's B rows moves them by 1 - (1 - momentum)^(v / B), so that a step weighs the same however it is split.
 template <typename T>
 void run_running(const Call& call) {
   const View<const T> mean = call.input<T>(0);
@@ -125,14 +126,15 @@ void run_running(const Call& call) {
                             .channels = call.input_shape(0)[1],
                             .pixels = call.attributes.integer("pixels"),
                             .group_size = call.attributes.integer("group_size"),
-                            .groups = call.input_shape(0)[0]};
+                            .groups = call.input_shape(0)[0],
+                            .rows_per_example = rows_per_example(call.attributes)};
   parallel_for(call, g.channels, [&](std::int64_t c) {
     T moving_mean = old_mean(c);
     T moving_variance = old_variance(c);
     for (std::int64_t group = 0; group < g.groups; ++group) {
-      const std::int64_t valid = g.valid_in_group(group, static_cast<std::int64_t>(scalars.valid_examples));
+      const std::int64_t valid = g.valid_in_group(group, scalars.valid_examples);
       if (valid == 0) continue;
-      const auto share = static_cast<double>(valid) / static_cast<double>(scalars.batch_examples);
+      const auto share = static_cast<double>(valid) / static_cast<double>(scalars.batch_examples * g.rows_per_example);
       const double decay = share == 1.0 ? momentum : 1.0 - std::pow(1.0 - momentum, share);
       const auto count = static_cast<double>(valid * g.pixels);
       const double unbiased = count > 1 ? variance(group, c) * (count / (count - 1)) : variance(group, c);
@@ -204,11 +206,12 @@ void run_grad_input(const Call& call) {
   const View<const T> weight = call.input<T>(4);
   const View<const T> weight_sums = call.input<T>(5);
   const View<const T> bias_sums = call.input<T>(6);
-  const auto valid_examples = static_cast<std::int64_t>(call.scalars(7).valid_examples);
+  const std::int64_t valid_examples = call.scalars(7).valid_examples;
   const ThroughRelu<T> through_relu(call, 4, 8);
   const Result<T> dx = call.result<T>();
   const View<T> dx_pixels = pixel_view_of<T>(call.outputs[0]);
   const auto g = BatchNormGeometry::from(call.input_shape(1), call.attributes);
+  const std::int64_t valid_rows = g.valid_rows(valid_examples);
   const std::int64_t blocks = ChannelBlock::count(g.channels);
 #pragma omp parallel for collapse(2) num_threads(call.threads)
   for (std::int64_t n = 0; n < g.batch; ++n) {
@@ -230,7 +233,7 @@ void run_grad_input(const Call& call) {
           const std::int64_t c = block.first + i;
           const double normalised = of_block.normalised(i, x(n, c, p));
           const double centred = through_relu(dy(n, c, p), normalised, c) - mean_dy[i] - normalised * mean_product[i];
-          dx.set(dx_pixels.offset(n, c, p), n < valid_examples ? scale[i] * centred : 0.0);
+          dx.set(dx_pixels.offset(n, c, p), n < valid_rows ? scale[i] * centred : 0.0);
         }
       }
     }

@@ -1,5 +1,6 @@
 #include "backends/reference/call.h"
 #include "backends/reference/kernels.h"
+#include "ir/example_rows.h"
 #include "ops/random_draws.h"
 
 namespace snug::backends::reference {
@@ -13,7 +14,7 @@ void run_dropout(const Call& call) {
   const Scalars scalars = call.scalars(1);
   const double probability = call.attributes.real("probability");
   const auto key = static_cast<std::uint64_t>(call.attributes.integer("key"));
-  const auto per_example = static_cast<std::uint64_t>(y.elements() / call.output_shape(0)[0]);
+  const auto per_example = static_cast<std::uint64_t>(elements_per_example(call.outputs[0].type, call.attributes));
   const PositionMap to_logical = PositionMap::to_row_major(call.outputs[0].type);
   parallel_for(call, y.elements(), [&](std::int64_t i) {
     // Row-major within the batch is row-major within the example, behind the examples before it.

@@ -18,7 +18,7 @@ void run_momentum_decay(const Call& call) {
   const auto momentum = call.elementwise<T>(0);
   const auto weight = call.elementwise<T>(1);
   const Result<T> moved = call.result<T>();
-  const bool first = call.scalars(2).first_example == 0;
+  const bool first = call.scalars(2).is_first_microbatch != 0;
   const T share = static_cast<T>(call.attributes.real("momentum"));
   const T weight_decay = static_cast<T>(call.attributes.real("weight_decay"));
   parallel_for(call, moved.elements(), [&](std::int64_t i) {

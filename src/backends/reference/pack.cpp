@@ -4,6 +4,7 @@
 
 #include "backends/reference/call.h"
 #include "backends/reference/kernels.h"
+#include "ir/example_rows.h"
 #include "ops/packing.h"
 
 namespace snug::backends::reference {
@@ -29,6 +30,7 @@ void run_pack(const Call& call) {
   const std::int64_t bits = call.attributes.integer("bits");
   const auto key = static_cast<std::uint64_t>(call.attributes.integer("key"));
   const std::uint32_t levels = ops::pack_levels(bits);
+  const std::int64_t per_example = elements_per_example(call.inputs[0].type, call.attributes);
   const Scalars scalars = call.scalars(1);
   parallel_for(call, ops::pack_groups(elements), [&](std::int64_t number) {
     const Group group = group_at(number, elements);
@@ -46,7 +48,7 @@ void run_pack(const Call& call) {
     ranges[number] = range;
     std::uint8_t* bytes = codes + ops::pack_bytes(group.first, bits);
     std::fill_n(bytes, ops::pack_bytes(group.elements, bits), std::uint8_t{0});
-    const std::uint64_t first_block = ops::pack_first_block(scalars.first_example, elements / call.input_shape(0)[0], number);
+    const std::uint64_t first_block = ops::pack_first_block(scalars.first_example, per_example, number);
     for (std::int64_t i = 0; i < group.elements; ++i) {
       const PhiloxBlock block =
           philox(scalars.seed, first_block + static_cast<std::uint64_t>(i / 8), ops::pack_counter_high(key, scalars.step));

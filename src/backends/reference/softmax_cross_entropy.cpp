@@ -5,10 +5,11 @@
 
 #include "backends/reference/call.h"
 #include "backends/reference/kernels.h"
+#include "ir/example_rows.h"
 
 // The target of a row is (1 - smoothing) at its label plus smoothing / K everywhere, as in PyTorch. A label outside [0, K) on a
-// valid row means corrupt data (the data layer checks labels): the loss and that row's gradient become NaN, which no run
-// overlooks.
+// row that weighs something means corrupt data (the data layer checks labels): the loss and that row's gradient become NaN, which
+// no run overlooks.
 
 namespace snug::backends::reference {
 
@@ -16,9 +17,20 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-std::int64_t valid_rows(const Call& call, const Scalars& scalars) {
-  return std::min(static_cast<std::int64_t>(scalars.valid_examples), call.input_shape(0)[0]);
-}
+// What each row weighs: nothing behind the valid examples.
+template <typename T>
+class RowWeights {
+ public:
+  RowWeights(const Call& call, const Scalars& scalars)
+      : valid_(std::min(scalars.valid_examples * rows_per_example(call.attributes), call.input_shape(0)[0])),
+        weights_(call.inputs.size() == 4 ? reinterpret_cast<const T*>(call.inputs[3].data) : nullptr) {}
+
+  double operator()(std::int64_t n) const { return n >= valid_ ? 0.0 : weights_ == nullptr ? 1.0 : double{weights_[n]}; }
+
+ private:
+  std::int64_t valid_;
+  const T* weights_;
+};
 
 // log of the sum of exponentials of row n; the largest is taken out, so that none overflows.
 template <typename T>
@@ -59,20 +71,23 @@ void run_loss(const Call& call) {
   const Scalars scalars = call.scalars(2);
   const double smoothing = call.attributes.real("label_smoothing");
   const std::int64_t classes = call.input_shape(0)[1];
-  const std::int64_t valid = valid_rows(call, scalars);
+  const RowWeights<T> weights(call, scalars);
   Metrics metrics;
-  for (std::int64_t n = 0; n < valid; ++n) {
+  for (std::int64_t n = 0; n < call.input_shape(0)[0]; ++n) {
+    const double weight = weights(n);
+    if (weight == 0) continue;
     const std::int64_t label = labels(n);
     const bool possible = label >= 0 && label < classes;
-    metrics.loss += possible ? loss_of_row(logits, n, classes, label, smoothing) : kNaN;
-    metrics.correct += possible && label_is_largest(logits, n, classes, label) ? 1.0 : 0.0;
+    metrics.loss += weight * (possible ? loss_of_row(logits, n, classes, label, smoothing) : kNaN);
+    metrics.score += possible && label_is_largest(logits, n, classes, label) ? weight : 0.0;
+    metrics.weight += weight;
   }
-  if (valid > 0) metrics.loss /= static_cast<double>(scalars.batch_examples);
-  metrics.examples = static_cast<double>(valid);
+  if (metrics.weight != 0) metrics.loss /= scalars.total_weight;
   std::memcpy(call.outputs[0].data, &metrics, sizeof metrics);
 }
 
-// (softmax - target) * loss_scale / batch_examples; 0 for padding. Each logit is read before its gradient takes its place.
+// (softmax - target) * weight * loss_scale / total_weight; 0 where a row weighs nothing. Each logit is read before its gradient
+// takes its place.
 template <typename T>
 void run_grad(const Call& call) {
   const View<const T> logits = call.input<T>(0);
@@ -81,16 +96,17 @@ void run_grad(const Call& call) {
   const double smoothing = call.attributes.real("label_smoothing");
   const View<T> gradient = call.output<T>(0);
   const std::int64_t classes = call.input_shape(0)[1];
-  const std::int64_t valid = valid_rows(call, scalars);
-  const double weight = scalars.loss_scale / static_cast<double>(scalars.batch_examples);
+  const RowWeights<T> weights(call, scalars);
+  const double scale = scalars.loss_scale / scalars.total_weight;
   parallel_for(call, call.input_shape(0)[0], [&](std::int64_t n) {
     const std::int64_t label = labels(n);
     const bool possible = label >= 0 && label < classes;
-    const double log_sum = n < valid ? log_sum_exp(logits, n, classes) : 0.0;
+    const double weight = weights(n);
+    const double log_sum = weight != 0 ? log_sum_exp(logits, n, classes) : 0.0;
     for (std::int64_t k = 0; k < classes; ++k) {
       const double target = smoothing / static_cast<double>(classes) + (k == label ? 1.0 - smoothing : 0.0);
       const double difference = std::exp(logits(n, k) - log_sum) - target;
-      gradient(n, k) = static_cast<T>(n >= valid ? 0.0 : possible ? difference * weight : kNaN);
+      gradient(n, k) = static_cast<T>(weight == 0 ? 0.0 : possible ? difference * (weight * scale) : kNaN);
     }
   });
 }

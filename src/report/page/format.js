@@ -8,6 +8,13 @@ function formatBytes(count) {
   return (count / 1e9).toFixed(2) + ' GB';
 }
 
+// "images" of a record with images_per_second: the model's loss says what speeds are counted in.
+function unitOfSpeed(record) {
+  const end = '_per_second';
+  const key = Object.keys(record).find((name) => name.endsWith(end));
+  return key ? key.slice(0, -end.length) : 'examples';
+}
+
 function formatCount(count) {
   return count.toLocaleString('en-US');
 }

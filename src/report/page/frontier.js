@@ -61,14 +61,15 @@ function frontierLines(report) {
 function showSweepTable(report) {
   const rowsOf = (report.plain ? [{...report.plain, title: 'plain'}] : []).concat(report.points);
   const onDevice = rowsOf.some((point) => point.device_overhead_bytes); // only a GPU's driver takes something there
-  const numbers = ['Budget', 'Images a second', 'Slower than plain', 'Planned', 'Measured', 'Resident', ...(onDevice ? ['Driver, beside the arena'] : []),
+  const unit = unitOfSpeed(rowsOf[0]);
+  const numbers = ['Budget', `${unit[0].toUpperCase()}${unit.slice(1)} a second`, 'Slower than plain', 'Planned', 'Measured', 'Resident', ...(onDevice ? ['Driver, beside the arena'] : []),
                    'Microbatch', 'Prediction off by'];
   const head = element('tr', {}, ...numbers.map((text) => element('th', {class: 'number', scope: 'col'}, text)),
                        element('th', {scope: 'col'}, 'Recomputed'));
   const percent = (share) => (share === null || share === undefined ? '' : formatChange(share));
   const rows = rowsOf.map((point) => {
     const cells = [
-      point.title || formatBytes(point.budget_bytes), point.images_per_second.toFixed(1), percent(point.overhead),
+      point.title || formatBytes(point.budget_bytes), point[`${unit}_per_second`].toFixed(1), percent(point.overhead),
       formatBytes(point.planned_peak_bytes), formatBytes(point.measured_peak_bytes), formatBytes(point.peak_resident_bytes),
       ...(onDevice ? [point.device_overhead_bytes ? formatBytes(point.device_overhead_bytes) : ''] : []), formatCount(point.microbatch), percent(point.prediction_error),
     ];

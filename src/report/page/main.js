@@ -41,18 +41,21 @@ function showHead(report) {
   if (report.parameters) card('Parameters', formatCount(report.parameters), report.trainable_parameters === report.parameters ? ''
     : `${formatCount(report.trainable_parameters)} trained`);
   if (report.flops) {
-    const image = report.flops.per_image;
-    card('FLOPs an image', formatFlops(image.forward + image.backward + image.recompute),
+    const {per_image: image, per_example: example} = report.flops;
+    const one = image || example;
+    card(image ? 'FLOPs an image' : 'FLOPs an example', formatFlops(one.forward + one.backward + one.recompute),
          report.flops.recompute > 0 ? `${report.flops_ratio.toFixed(2)} times those without recomputing` : 'nothing computed twice');
   }
   if (report.predicted_step_seconds) {
-    card('Images a second', `${(report.batch / report.predicted_step_seconds).toFixed(1)}`,
+    card(report.flops && report.flops.per_example ? 'Examples a second' : 'Images a second', `${(report.batch / report.predicted_step_seconds).toFixed(1)}`,
          `predicted${report.costs ? `, ${report.costs}` : ''}`);
   }
   if (report.points && report.points.length > 0) {
     const least = report.points.reduce((a, b) => (b.planned_peak_bytes < a.planned_peak_bytes ? b : a));
-    const fastest = report.points.reduce((a, b) => (b.images_per_second > a.images_per_second ? b : a));
-    const speed = (plan) => `${plan.images_per_second.toFixed(1)} images/s`;
+    const unit = unitOfSpeed(report.points[0]);
+    const key = `${unit}_per_second`;
+    const fastest = report.points.reduce((a, b) => (b[key] > a[key] ? b : a));
+    const speed = (plan) => `${plan[key].toFixed(1)} ${unit}/s`;
     const exact = report.points.filter((point) => point.measured_peak_bytes === point.planned_peak_bytes).length;
     card('Plain training', formatBytes(report.plain_peak_bytes), report.plain ? speed(report.plain) : 'more than the machine has');
     card('Smallest trained', formatBytes(least.planned_peak_bytes),

@@ -37,7 +37,7 @@ Updated run_update(const Update& update, const Tensor& weight, const Tensor& gra
   if (update.stochastic) attributes.set("key", update.key);
   std::vector<Tensor> inputs{
       weight, gradient,
-      Tensor::scalars({.seed = kSeed, .step = update.step, .learning_rate = 0.1, .skip_update = update.skip ? 1U : 0U}),
+      Tensor::scalars({.seed = kSeed, .step = update.step, .learning_rate = 0.1, .skip_update = std::uint16_t{update.skip}}),
       momentum};
   std::vector<Type> types;
   std::vector<Operand> operands;

@@ -9,7 +9,7 @@ constexpr double kEpsilon = 1e-5;
 
 Attributes grouped(std::int64_t group_size) { return {{"group_size", group_size}, {"epsilon", kEpsilon}}; }
 
-Tensor batch_of(std::uint64_t valid, std::uint64_t batch) {
+Tensor batch_of(std::uint32_t valid, std::uint32_t batch) {
   return Tensor::scalars({.valid_examples = valid, .batch_examples = batch});
 }
 
@@ -73,7 +73,7 @@ TEST(ReferenceBatchNorm, StatisticsAreOfTheValidExamplesOfEachGroup) {
     const Tensor x = Tensor::random(variant.first({5, 19, 2, 3}), 1);
     for (const std::int64_t valid : {5, 4, 3, 2, 1, 0}) {
       const auto statistics =
-          run(ops::batch_norm_statistics, {x, batch_of(static_cast<std::uint64_t>(valid), 5)}, {{"group_size", std::int64_t{2}}});
+          run(ops::batch_norm_statistics, {x, batch_of(static_cast<std::uint32_t>(valid), 5)}, {{"group_size", std::int64_t{2}}});
       ASSERT_EQ(statistics[0].type().shape, Shape({3, 19}));
       std::vector<double> means, variances;
       for (std::int64_t group = 0; group < 3; ++group) {
@@ -175,7 +175,7 @@ TEST(ReferenceBatchNorm, GradientOfPaddingIsExactlyZero) {
   for_every_variant([](const Variant& variant) {
     const Tensor x = Tensor::random(variant.first({3, 2, 2, 2}), 1), dy = Tensor::random(variant.second({3, 2, 2, 2}), 2);
     const Tensor row = Tensor::random(variant.row({2, 2}), 3, 0.5, 1), weight = Tensor::random(variant.row({2}), 4);
-    for (const std::uint64_t valid : {0U, 1U, 2U}) {  // with 0 and 2, a group has no valid example
+    for (const std::uint32_t valid : {0U, 1U, 2U}) {  // with 0 and 2, a group has no valid example
       const Tensor dx = run(ops::batch_norm_grad_input, {dy, x, row, row, weight, row, row, batch_of(valid, 3)}, grouped(2))[0];
       for (std::int64_t i = 0; i < dx.elements(); ++i) {
         const bool padding = i / 8 >= static_cast<std::int64_t>(valid);
@@ -237,7 +237,7 @@ TEST(ReferenceBatchNorm, WholeBatchMovesTheRunningStatisticsByExactlyTheMomentum
 TEST(ReferenceBatchNorm, PaddingAloneLeavesTheRunningStatistics) {
   const Variant variant{DType::f32, false, false};
   const Tensor mean = Tensor::random(variant.row({2, 3}), 1), old = Tensor::random(variant.row({3}), 2);
-  for (const std::uint64_t batch : {0U, 5U}) {
+  for (const std::uint32_t batch : {0U, 5U}) {
     const auto running = run(ops::batch_norm_running, {mean, mean, old, old, batch_of(0, batch)}, running_attributes(2, 4));
     EXPECT_TRUE(running[0].same_bytes(old));
     EXPECT_TRUE(running[1].same_bytes(old));

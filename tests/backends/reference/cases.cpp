@@ -1,6 +1,7 @@
 #include "cases.h"
 
 #include "backends/sparse_store.h"
+#include "ops/common.h"
 
 namespace snug::backends {
 
@@ -191,9 +192,16 @@ void add_ends(std::vector<Case>& cases, Maker& make) {
   cases.push_back({&ops::sum_to_channels, {make({3, 35, 3, 2})}});
   cases.push_back({&ops::sum_to_channels, {make({4, 35})}});
   const std::vector<Tensor> loss{make({5, 7}), make.numbers(DType::i32, {5}, 7),
-                                 Tensor::scalars({.valid_examples = 4, .batch_examples = 9, .loss_scale = 2})};
+                                 Tensor::scalars({.valid_examples = 4, .total_weight = 9, .loss_scale = 2})};
   cases.push_back({&ops::softmax_cross_entropy, loss, {{"label_smoothing", 0.1}}});
   cases.push_back({&ops::softmax_cross_entropy_grad, loss, {{"label_smoothing", 0.1}}});
+  // Two rows an example, so that two examples are valid and one is padding, each row with its weight.
+  const std::vector<Tensor> weighted{
+      make({6, 7}), make.numbers(DType::i32, {6}, 7), Tensor::scalars({.valid_examples = 2, .total_weight = 9, .loss_scale = 2}),
+      Tensor({.dtype = ops::statistics_dtype(static_cast<DType>(make.dtype())), .shape = {6}}, {1, 0.5, 0, 2, 1, 1})};
+  const Attributes two_rows{{"label_smoothing", 0.1}, {"rows_per_example", kOne * 2}};
+  cases.push_back({&ops::softmax_cross_entropy, weighted, two_rows});
+  cases.push_back({&ops::softmax_cross_entropy_grad, weighted, two_rows});
   for (const std::int64_t augment : {0, 1}) {
     cases.push_back({&ops::image_input,
                      {make.numbers(DType::u8, {5, 3, 6, 5}, 256), Tensor::scalars({.seed = 1, .step = 2, .first_example = 3})},

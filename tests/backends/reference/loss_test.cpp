@@ -20,7 +20,7 @@ void expect_near(const Tensor& got, const std::vector<double>& expected) {
 TEST(ReferenceSoftmaxCrossEntropy, AgreesWithPyTorch) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor logits({.dtype = dtype, .shape = {2, 3}}, {1, -2, 0.5, 0.25, 0.75, 3});
-    const std::vector<Tensor> inputs{logits, labels_of({2, 0}), Tensor::scalars({.valid_examples = 2, .batch_examples = 2})};
+    const std::vector<Tensor> inputs{logits, labels_of({2, 0}), Tensor::scalars({.valid_examples = 2, .total_weight = 2})};
     EXPECT_NEAR(run(ops::softmax_cross_entropy, inputs, smoothing(0))[0][0], 1.9555126726632703, 1e-15);
     EXPECT_NEAR(run(ops::softmax_cross_entropy, inputs, smoothing(0.1))[0][0], 1.9346793393299369, 1e-15);
     expect_near(run(ops::softmax_cross_entropy_grad, inputs, smoothing(0))[0],
@@ -40,17 +40,17 @@ TEST(ReferenceSoftmaxCrossEntropy, CountsValidRowsWhoseLargestLogitIsTheLabel) {
                                                                0, 0, 9});  // padding
   const Tensor metrics =
       run(ops::softmax_cross_entropy,
-          {logits, labels_of({1, 1, 1, 0, 2}), Tensor::scalars({.valid_examples = 4, .batch_examples = 8})}, smoothing(0))[0];
+          {logits, labels_of({1, 1, 1, 0, 2}), Tensor::scalars({.valid_examples = 4, .total_weight = 8})}, smoothing(0))[0];
   EXPECT_EQ(metrics.type().dtype, DType::f64);
   EXPECT_EQ(metrics[1], 2.0);
   EXPECT_EQ(metrics[2], 4.0);
 }
 
-TEST(ReferenceSoftmaxCrossEntropy, PaddingWeighsNothingAndAnExampleOneOverTheBatch) {
+TEST(ReferenceSoftmaxCrossEntropy, PaddingWeighsNothingAndARowOneOverTheTotalWeight) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor logits = Tensor::random({.dtype = dtype, .shape = {3, 4}}, 1);
     const std::vector<double> labels{3, 0, 77};  // the padding's label is never read
-    const Tensor scalars = Tensor::scalars({.valid_examples = 2, .batch_examples = 10, .loss_scale = 8});
+    const Tensor scalars = Tensor::scalars({.valid_examples = 2, .total_weight = 10, .loss_scale = 8});
     double expected = 0;
     std::vector<double> gradient;
     for (std::int64_t n = 0; n < 3; ++n) {
@@ -74,7 +74,7 @@ TEST(ReferenceSoftmaxCrossEntropy, PaddingWeighsNothingAndAnExampleOneOverTheBat
 
 TEST(ReferenceSoftmaxCrossEntropy, BatchOfPaddingAloneHasNoLoss) {
   const Tensor logits = Tensor::random({.dtype = DType::f32, .shape = {2, 3}}, 1);
-  const std::vector<Tensor> inputs{logits, labels_of({0, 0}), Tensor::scalars({.valid_examples = 0, .batch_examples = 0})};
+  const std::vector<Tensor> inputs{logits, labels_of({0, 0}), Tensor::scalars({.valid_examples = 0, .total_weight = 0})};
   EXPECT_EQ(run(ops::softmax_cross_entropy, inputs, smoothing(0.1))[0].logical(), (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(run(ops::softmax_cross_entropy_grad, inputs, smoothing(0.1))[0].logical(), std::vector<double>(6, 0.0));
 }
@@ -82,7 +82,7 @@ TEST(ReferenceSoftmaxCrossEntropy, BatchOfPaddingAloneHasNoLoss) {
 TEST(ReferenceSoftmaxCrossEntropy, HugeLogitsDoNotOverflow) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor logits({.dtype = dtype, .shape = {1, 2}}, {1e30, -1e30});
-    const Tensor scalars = Tensor::scalars({.valid_examples = 1, .batch_examples = 1});
+    const Tensor scalars = Tensor::scalars({.valid_examples = 1, .total_weight = 1});
     EXPECT_EQ(run(ops::softmax_cross_entropy, {logits, labels_of({0}), scalars}, smoothing(0))[0][0], 0.0);
     EXPECT_EQ(run(ops::softmax_cross_entropy_grad, {logits, labels_of({1}), scalars}, smoothing(0))[0].logical(),
               (std::vector<double>{1, -1}));
@@ -91,7 +91,7 @@ TEST(ReferenceSoftmaxCrossEntropy, HugeLogitsDoNotOverflow) {
 
 TEST(ReferenceSoftmaxCrossEntropy, ImpossibleLabelMakesTheLossNaN) {
   const Tensor logits = Tensor::random({.dtype = DType::f32, .shape = {2, 3}}, 1);
-  const Tensor scalars = Tensor::scalars({.valid_examples = 2, .batch_examples = 2});
+  const Tensor scalars = Tensor::scalars({.valid_examples = 2, .total_weight = 2});
   for (const double label : {-1.0, 3.0}) {
     const Tensor metrics = run(ops::softmax_cross_entropy, {logits, labels_of({0, label}), scalars}, smoothing(0))[0];
     EXPECT_TRUE(std::isnan(metrics[0]));

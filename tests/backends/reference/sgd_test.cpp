@@ -9,7 +9,7 @@ Attributes rule(double momentum, double weight_decay, bool nesterov) {
   return {{"momentum", momentum}, {"weight_decay", weight_decay}, {"nesterov", std::int64_t{nesterov}}};
 }
 
-Tensor rate(double learning_rate, double loss_scale = 1, std::uint32_t skip = 0) {
+Tensor rate(double learning_rate, double loss_scale = 1, std::uint16_t skip = 0) {
   return Tensor::scalars({.learning_rate = learning_rate, .loss_scale = loss_scale, .skip_update = skip});
 }
 

@@ -1,0 +1,54 @@
+#include "ir/loss.h"
+
+#include "base/error.h"
+#include "ir/example_rows.h"
+
+namespace snug {
+
+namespace {
+
+// The state of Role::input that the loss reads there; none: it reads nothing there, or what a node made.
+StateId input_state(const Program& program, const Section& section, const Node& loss, int input) {
+  if (input < 0 || static_cast<std::size_t>(input) >= loss.inputs.size()) return StateId::none();
+  const StateId state = section.state_of(loss.inputs[static_cast<std::size_t>(input)]);
+  return state.valid() && program.state(state).role == Role::input ? state : StateId::none();
+}
+
+// nullptr: the section has no loss.
+const Node* loss_node(const Section& section) {
+  const NodeId loss = find_loss(section);
+  return loss.valid() ? &section.nodes[loss.index()] : nullptr;
+}
+
+}  // namespace
+
+std::string Throughput::field() const { return fmt::format("{}_per_second", unit); }
+
+Throughput throughput_of(const Program& program) {
+  const Section* micro = program.find_section(SectionKind::micro);
+  const Node* node = micro == nullptr ? nullptr : loss_node(*micro);
+  if (node == nullptr) return {};
+  return {.unit = node->op->loss->unit, .per_example = rows_per_example(node->attributes)};
+}
+
+bool is_better(const LossFacts& facts, double metric, double best) {
+  return facts.higher_is_better ? metric > best : metric < best;
+}
+
+ProgramLoss loss_of(const Program& program) {
+  const Section* micro = program.find_section(SectionKind::micro);
+  const Node* node = micro == nullptr ? nullptr : loss_node(*micro);
+  if (node == nullptr) throw_user_error("the program of '{}' has no loss", program.name);
+  const LossFacts& facts = *node->op->loss;
+  ProgramLoss loss{.node = node, .facts = &facts, .rows_per_example = rows_per_example(node->attributes)};
+  loss.labels = input_state(program, *micro, *node, facts.labels);
+  if (facts.labels >= 0) loss.classes = micro->value(node->inputs.front()).type.shape.dims().back();
+  loss.weights = input_state(program, *micro, *node, facts.weights);
+  const bool weighs = facts.weights >= 0 && static_cast<std::size_t>(facts.weights) < node->inputs.size();
+  if (weighs && !loss.weights.valid())
+    throw_user_error("the weights of the rows of '{}' are computed; they must be an input, so that their sum is known",
+                     program.name);
+  return loss;
+}
+
+}  // namespace snug
