@@ -27,6 +27,8 @@ extern const KernelDef relu_grad;
 extern const KernelDef relu_grad_bits;
 extern const KernelDef sign_bits;
 
+extern const KernelDef gelu;
+extern const KernelDef gelu_grad;
 
 extern const KernelDef add;
 
@@ -98,6 +100,8 @@ inline constexpr std::array kAll{&conv2d,
                                  &relu_grad,
                                  &relu_grad_bits,
                                  &sign_bits,
+                                 &gelu,
+                                 &gelu_grad,
                                  &add,
                                  &max_pool,
                                  &max_pool_grad,
