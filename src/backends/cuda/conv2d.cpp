@@ -61,9 +61,9 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const Call& call) {
                                            call.workspace_bytes());
 }
 
-template <ConvolutionKind Kind, Binder F32, Binder F16>
+template <ConvolutionKind Kind, auto BinderOf>
 consteval KernelDef define_cudnn(std::string_view name) {
-  KernelDef kernel = define<F32, F16>(name);
+  KernelDef kernel = define<BinderOf>(name);
   kernel.match = match<Kind>;
   return kernel;
 }
@@ -71,10 +71,10 @@ consteval KernelDef define_cudnn(std::string_view name) {
 }  // namespace
 
 constinit const KernelDef cudnn_conv2d =
-    define_cudnn<ConvolutionKind::forward, bind_forward<float>, bind_forward<__half>>("cudnn_conv2d");
+    define_cudnn<ConvolutionKind::forward, []<typename T>() { return bind_forward<T>; }>("cudnn_conv2d");
 constinit const KernelDef cudnn_conv2d_grad_input =
-    define_cudnn<ConvolutionKind::grad_input, bind_grad_input<float>, bind_grad_input<__half>>("cudnn_conv2d_grad_input");
+    define_cudnn<ConvolutionKind::grad_input, []<typename T>() { return bind_grad_input<T>; }>("cudnn_conv2d_grad_input");
 constinit const KernelDef cudnn_conv2d_grad_weight =
-    define_cudnn<ConvolutionKind::grad_weight, bind_grad_weight<float>, bind_grad_weight<__half>>("cudnn_conv2d_grad_weight");
+    define_cudnn<ConvolutionKind::grad_weight, []<typename T>() { return bind_grad_weight<T>; }>("cudnn_conv2d_grad_weight");
 
 }  // namespace snug::backends::cuda

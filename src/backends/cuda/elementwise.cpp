@@ -51,12 +51,12 @@ constexpr Signature kMetrics{.inputs = {Element::metrics, Element::metrics}, .ou
 
 }  // namespace
 
-constinit const KernelDef relu = define<bind_relu<float>, bind_relu<__half>, kByPosition>("cuda_relu");
-constinit const KernelDef relu_grad = define<bind_relu_grad<float>, bind_relu_grad<__half>, kByPosition>("cuda_relu_grad");
+constinit const KernelDef relu = define<[]<typename T>() { return bind_relu<T>; }, kByPosition>("cuda_relu");
+constinit const KernelDef relu_grad = define<[]<typename T>() { return bind_relu_grad<T>; }, kByPosition>("cuda_relu_grad");
 constinit const KernelDef relu_grad_bits =
-    define<bind_relu_grad_bits<float>, bind_relu_grad_bits<__half>, kFromBits>("cuda_relu_grad_bits");
-constinit const KernelDef sign_bits = define<bind_sign_bits<float>, bind_sign_bits<__half>, kToBits>("cuda_sign_bits");
-constinit const KernelDef add = define<bind_add<float>, bind_add<__half>, kByPosition>("cuda_add");
-constinit const KernelDef add_metrics = define<bind_add_metrics, bind_add_metrics, kMetrics>("cuda_add_metrics", "add");
+    define<[]<typename T>() { return bind_relu_grad_bits<T>; }, kFromBits>("cuda_relu_grad_bits");
+constinit const KernelDef sign_bits = define<[]<typename T>() { return bind_sign_bits<T>; }, kToBits>("cuda_sign_bits");
+constinit const KernelDef add = define<[]<typename T>() { return bind_add<T>; }, kByPosition>("cuda_add");
+constinit const KernelDef add_metrics = define<bind_add_metrics, kMetrics>("cuda_add_metrics", "add");
 
 }  // namespace snug::backends::cuda

@@ -85,18 +85,18 @@ KernelMatch match_image_input(const KernelQuery& query) {
 }
 
 consteval KernelDef define_image_input() {
-  KernelDef kernel = define<bind_image_input<float>, bind_image_input<__half>, kImages>("cuda_image_input");
+  KernelDef kernel = define<[]<typename T>() { return bind_image_input<T>; }, kImages>("cuda_image_input");
   kernel.match = match_image_input;
   return kernel;
 }
 
 }  // namespace
 
-constinit const KernelDef dropout = define<bind_dropout<float>, bind_dropout<__half>, kDropout>("cuda_dropout");
-constinit const KernelDef fill = define<bind_fill<float>, bind_fill<__half>, kFilled>("cuda_fill");
-constinit const KernelDef fill_metrics = define<bind_fill_metrics, bind_fill_metrics, kMetrics>("cuda_fill_metrics", "fill");
-constinit const KernelDef init_normal = define<bind_init_normal<float>, bind_init_normal<__half>, kDrawn>("cuda_init_normal");
-constinit const KernelDef init_uniform = define<bind_init_uniform<float>, bind_init_uniform<__half>, kDrawn>("cuda_init_uniform");
+constinit const KernelDef dropout = define<[]<typename T>() { return bind_dropout<T>; }, kDropout>("cuda_dropout");
+constinit const KernelDef fill = define<[]<typename T>() { return bind_fill<T>; }, kFilled>("cuda_fill");
+constinit const KernelDef fill_metrics = define<bind_fill_metrics, kMetrics>("cuda_fill_metrics", "fill");
+constinit const KernelDef init_normal = define<[]<typename T>() { return bind_init_normal<T>; }, kDrawn>("cuda_init_normal");
+constinit const KernelDef init_uniform = define<[]<typename T>() { return bind_init_uniform<T>; }, kDrawn>("cuda_init_uniform");
 constinit const KernelDef image_input = define_image_input();
 
 }  // namespace snug::backends::cuda

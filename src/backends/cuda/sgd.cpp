@@ -40,9 +40,9 @@ constexpr Signature kClippedWithMomentum{
 
 }  // namespace
 
-constinit const KernelDef sgd = define<bind_sgd<float>, bind_sgd<__half>, kPlain>("cuda_sgd");
-constinit const KernelDef clipped_sgd = define<bind_sgd<float>, bind_sgd<__half>, kClipped>("cuda_clipped_sgd", "sgd");
+constinit const KernelDef sgd = define<[]<typename T>() { return bind_sgd<T>; }, kPlain>("cuda_sgd");
+constinit const KernelDef clipped_sgd = define<[]<typename T>() { return bind_sgd<T>; }, kClipped>("cuda_clipped_sgd", "sgd");
 constinit const KernelDef clipped_sgd_with_momentum =
-    define<bind_sgd<float>, bind_sgd<__half>, kClippedWithMomentum>("cuda_clipped_sgd_with_momentum", "sgd");
+    define<[]<typename T>() { return bind_sgd<T>; }, kClippedWithMomentum>("cuda_clipped_sgd_with_momentum", "sgd");
 
 }  // namespace snug::backends::cuda

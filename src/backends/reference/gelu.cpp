@@ -49,7 +49,7 @@ void run_gelu_grad(const Call& call) {
 
 }  // namespace
 
-constinit const KernelDef gelu = define<run_gelu<float>, run_gelu<double>>("reference_gelu");
-constinit const KernelDef gelu_grad = define<run_gelu_grad<float>, run_gelu_grad<double>>("reference_gelu_grad");
+constinit const KernelDef gelu = define<[]<typename T>() { return run_gelu<T>; }>("reference_gelu");
+constinit const KernelDef gelu_grad = define<[]<typename T>() { return run_gelu_grad<T>; }>("reference_gelu_grad");
 
 }  // namespace snug::backends::reference
