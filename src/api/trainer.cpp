@@ -79,7 +79,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
     return of_precision;
   };
   const std::string narrow(narrower_precision("cpu"));
-  FitRequest request{.model = graph_of(stored_as(options.precision, "cpu")),
+  FitRequest request{.model = graph_of(stored_as(options.precision)),
                      .options = {.batch = options.batch,
                                  .update = update(options.precision),
                                  .compress_bits = options.compress_bits,
@@ -88,7 +88,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
                      .min_microbatch = options.min_microbatch,
                      .statistics_group = options.statistics_group,
                      .allowed = allowed};
-  if (options.precision == "fp32") request.narrower = {.model = graph_of(stored_as(narrow, "cpu")), .update = update(narrow)};
+  if (options.precision == "fp32") request.narrower = {.model = graph_of(stored_as(narrow)), .update = update(narrow)};
   if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;

@@ -138,15 +138,20 @@ Bytes workspace_of_sum_to_channels(const KernelQuery& query) {
 }
 
 constexpr Element kStat = Element::statistic;
-constexpr Signature kStatistics{.inputs = {Element::real, Element::scalars}, .outputs = {kStat, kStat}};
-constexpr Signature kApply{.inputs = {Element::real, kStat, kStat, kStat, kStat, Element::scalars}};
+constexpr Signature kImages{.layouts = Layouts::images};
+constexpr Signature kStatistics{
+    .inputs = {Element::real, Element::scalars}, .outputs = {kStat, kStat}, .layouts = Layouts::images};
+constexpr Signature kApply{.inputs = {Element::real, kStat, kStat, kStat, kStat, Element::scalars}, .layouts = Layouts::images};
 constexpr Signature kRunning{.inputs = {kStat, kStat, kStat, kStat, Element::scalars}, .outputs = {kStat, kStat}};
-constexpr Signature kGradReduce{.inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat}, .outputs = {kStat, kStat}};
-constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars}};
+constexpr Signature kGradReduce{
+    .inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat}, .outputs = {kStat, kStat}, .layouts = Layouts::images};
+constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars},
+                               .layouts = Layouts::images};
 // With a fused ReLU the bias stands before the value that is added to.
 constexpr Signature kGradInputWithRelu{
-    .inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars, kStat}};
-constexpr Signature kGradFixed{.inputs = {Element::real, kStat, kStat}};
+    .inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars, kStat},
+    .layouts = Layouts::images};
+constexpr Signature kGradFixed{.inputs = {Element::real, kStat, kStat}, .layouts = Layouts::images};
 
 // Groups of examples are blocks of one dimension of the launch.
 template <std::size_t Input, Signature Operands, WorkspaceOf Workspace>
@@ -190,7 +195,6 @@ constinit const KernelDef batch_norm_grad_input = define_grad_input();
 constinit const KernelDef batch_norm_grad_fixed =
     define<[]<typename T>() { return bind_grad_fixed<T>; }, kGradFixed>("cuda_batch_norm_grad_fixed");
 constinit const KernelDef sum_to_channels =
-    define<[]<typename T>() { return bind_sum_to_channels<T>; }, Signature{}, workspace_of_sum_to_channels>(
-        "cuda_sum_to_channels");
+    define<[]<typename T>() { return bind_sum_to_channels<T>; }, kImages, workspace_of_sum_to_channels>("cuda_sum_to_channels");
 
 }  // namespace snug::backends::cuda

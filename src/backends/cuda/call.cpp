@@ -19,8 +19,8 @@ class LayoutCheck {
   std::optional<std::string> operator()(const Type& type) {
     if (type.elements() > kMaxElements) return "values have at most 2^31 - 1 elements here";
     if (type.shape.rank() <= 2) return std::nullopt;
-    if (layouts_ == Layouts::channels_last && type.layout.kind != Layout::Kind::channels_last)
-      return "values of rank 4 are channels_last here; relayout it first";
+    if (layouts_ == Layouts::images && type.layout.kind != Layout::Kind::channels_last)
+      return "images are channels_last here; relayout it first";
     if (!layout_) layout_ = type.layout.kind;
     if (layouts_ == Layouts::equal && type.layout.kind != *layout_) return "an operand before it has another layout";
     return std::nullopt;

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "backends/cuda/device.h"
@@ -29,24 +30,26 @@ namespace snug::backends {
 
 template <>
 inline constexpr DType kStoredAs<__half> = DType::f16;
+template <>
+inline constexpr DType kStoredAs<__nv_bfloat16> = DType::bf16;
 
 }  // namespace snug::backends
 
 namespace snug::backends::cuda {
 
 enum class Layouts : std::uint8_t {
-  channels_last,  // of every operand of rank 4
-  equal,          // any one, the same for all operands of rank 3 and more: the kernel goes by position
+  equal,   // any one, the same for all operands of rank 3 and more: the kernel goes by position
+  images,  // operands of rank 3 and more are channels-last: the kernel knows channels and pixels
   any,
 };
 
 // What values are stored as; computed with in f32.
-using Reals = RealTypes<float, __half>;
+using Reals = RealTypes<float, __half, __nv_bfloat16>;
 
 struct Signature {
   ElementList inputs{};
   ElementList outputs{};
-  Layouts layouts = Layouts::channels_last;
+  Layouts layouts = Layouts::equal;
 
   Elements elements() const { return {.inputs = inputs, .outputs = outputs}; }
 };

@@ -8,6 +8,8 @@ namespace snug::backends::cuda {
 
 namespace {
 
+constexpr Signature kImages{.layouts = Layouts::images};
+
 ConvolutionProblem problem_of(ConvolutionKind kind, const Attributes& attributes, const Type& first, const Type& second,
                               const Type& output) {
   // (x, w) -> y;  (dy, w) -> dx;  (dy, x) -> dw
@@ -20,7 +22,7 @@ ConvolutionProblem problem_of(ConvolutionKind kind, const Attributes& attributes
 
 template <ConvolutionKind Kind>
 KernelMatch match(const KernelQuery& query) {
-  if (auto reason = refusal(Signature{}, query)) return Refuse{*reason};
+  if (auto reason = refusal(kImages, query)) return Refuse{*reason};
   if (accumulates(query.attributes)) return Refuse{"cuDNN would round the sum once where a separate addition rounds twice"};
   if (query.device == nullptr) return Refuse{"there is no device to ask"};
   CudaDevice& device = cuda_device(query.device);

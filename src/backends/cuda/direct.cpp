@@ -8,6 +8,8 @@ namespace snug::backends::cuda {
 
 namespace {
 
+constexpr Signature kImages{.layouts = Layouts::images};
+
 template <typename T>
 std::unique_ptr<BoundKernel> bind_conv2d(const Call& call) {
   return call.launch([x = call.in<T>(0), weight = call.in<T>(1), bias = call.input_count() == 3 ? call.in<T>(2) : nullptr,
@@ -90,7 +92,7 @@ std::unique_ptr<BoundKernel> bind_linear_grad_weight(const Call& call) {
 
 KernelMatch match_fresh(const KernelQuery& query) {
   if (accumulates(query.attributes)) return Refuse{"this kernel makes only fresh values"};
-  return match_operands(Signature{}, no_workspace, query);
+  return match_operands(kImages, no_workspace, query);
 }
 
 template <auto BinderOf>

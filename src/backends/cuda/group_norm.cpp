@@ -59,9 +59,11 @@ Bytes workspace_of_parameters(const KernelQuery& query) {
 }
 
 constexpr Element kStat = Element::statistic;
-constexpr Signature kGroupNorm{.inputs = {Element::real, kStat, kStat}, .outputs = {Element::real, kStat, kStat}};
-constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat}};
-constexpr Signature kGradParameters{.inputs = {Element::real, Element::real, kStat, kStat}, .outputs = {kStat, kStat}};
+constexpr Signature kGroupNorm{
+    .inputs = {Element::real, kStat, kStat}, .outputs = {Element::real, kStat, kStat}, .layouts = Layouts::images};
+constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat}, .layouts = Layouts::images};
+constexpr Signature kGradParameters{
+    .inputs = {Element::real, Element::real, kStat, kStat}, .outputs = {kStat, kStat}, .layouts = Layouts::images};
 
 }  // namespace
 

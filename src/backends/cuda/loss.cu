@@ -143,5 +143,6 @@ void softmax_cross_entropy_grad(cudaStream_t stream, const T* logits, const std:
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);
+SNUG_INSTANTIATE(__nv_bfloat16);
 
 }  // namespace snug::backends::cuda::launch

@@ -145,25 +145,30 @@ std::unique_ptr<BoundKernel> bind_relayout(const Call& call) {
   });
 }
 
-constexpr Signature kToArgmax{.outputs = {Element::argmax}};
-constexpr Signature kFromArgmax{.inputs = {Element::real, Element::argmax}};
+constexpr Signature kToArgmax{.outputs = {Element::argmax}, .layouts = Layouts::images};
+constexpr Signature kFromArgmax{.inputs = {Element::real, Element::argmax}, .layouts = Layouts::images};
+constexpr Signature kImages{.layouts = Layouts::images};
 constexpr Signature kAnyLayout{.layouts = Layouts::any};
 
 }  // namespace
 
-constinit const KernelDef max_pool = define<[]<typename T>() { return bind_max_pool<T>; }>("cuda_max_pool");
-constinit const KernelDef max_pool_grad = define<[]<typename T>() { return bind_max_pool_grad<T>; }>("cuda_max_pool_grad");
+constinit const KernelDef max_pool = define<[]<typename T>() { return bind_max_pool<T>; }, kImages>("cuda_max_pool");
+constinit const KernelDef max_pool_grad =
+    define<[]<typename T>() { return bind_max_pool_grad<T>; }, kImages>("cuda_max_pool_grad");
 constinit const KernelDef max_pool_argmax =
     define<[]<typename T>() { return bind_argmax<T>; }, kToArgmax>("cuda_max_pool_argmax");
 constinit const KernelDef max_pool_grad_argmax =
     define<[]<typename T>() { return bind_max_pool_grad_argmax<T>; }, kFromArgmax>("cuda_max_pool_grad_argmax");
-constinit const KernelDef avg_pool = define<[]<typename T>() { return bind_avg_pool<T>; }>("cuda_avg_pool");
-constinit const KernelDef avg_pool_grad = define<[]<typename T>() { return bind_avg_pool_grad<T>; }>("cuda_avg_pool_grad");
-constinit const KernelDef global_avg_pool = define<[]<typename T>() { return bind_global_avg_pool<T>; }>("cuda_global_avg_pool");
+constinit const KernelDef avg_pool = define<[]<typename T>() { return bind_avg_pool<T>; }, kImages>("cuda_avg_pool");
+constinit const KernelDef avg_pool_grad =
+    define<[]<typename T>() { return bind_avg_pool_grad<T>; }, kImages>("cuda_avg_pool_grad");
+constinit const KernelDef global_avg_pool =
+    define<[]<typename T>() { return bind_global_avg_pool<T>; }, kImages>("cuda_global_avg_pool");
 constinit const KernelDef global_avg_pool_grad =
-    define<[]<typename T>() { return bind_global_avg_pool_grad<T>; }>("cuda_global_avg_pool_grad");
-constinit const KernelDef shortcut = define<[]<typename T>() { return bind_shortcut<T>; }>("cuda_shortcut");
-constinit const KernelDef shortcut_grad = define<[]<typename T>() { return bind_shortcut_grad<T>; }>("cuda_shortcut_grad");
+    define<[]<typename T>() { return bind_global_avg_pool_grad<T>; }, kImages>("cuda_global_avg_pool_grad");
+constinit const KernelDef shortcut = define<[]<typename T>() { return bind_shortcut<T>; }, kImages>("cuda_shortcut");
+constinit const KernelDef shortcut_grad =
+    define<[]<typename T>() { return bind_shortcut_grad<T>; }, kImages>("cuda_shortcut_grad");
 constinit const KernelDef reshape = define<bind_copy, kAnyLayout>("cuda_reshape");
 constinit const KernelDef relayout = define<[]<typename T>() { return bind_relayout<T>; }, kAnyLayout>("cuda_relayout");
 

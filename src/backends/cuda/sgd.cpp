@@ -32,11 +32,10 @@ std::unique_ptr<BoundKernel> bind_sgd(const Call& call) {
 }
 
 // Momentum and norm are told apart by their dtypes: a node goes with one of the three.
-constexpr Signature kPlain{.inputs = {Element::real, Element::real, Element::scalars, Element::real}, .layouts = Layouts::equal};
-constexpr Signature kClipped{.inputs = {Element::real, Element::real, Element::scalars, Element::metrics},
-                             .layouts = Layouts::equal};
+constexpr Signature kPlain{.inputs = {Element::real, Element::real, Element::scalars, Element::real}};
+constexpr Signature kClipped{.inputs = {Element::real, Element::real, Element::scalars, Element::metrics}};
 constexpr Signature kClippedWithMomentum{
-    .inputs = {Element::real, Element::real, Element::scalars, Element::real, Element::metrics}, .layouts = Layouts::equal};
+    .inputs = {Element::real, Element::real, Element::scalars, Element::real, Element::metrics}};
 
 }  // namespace
 

@@ -31,7 +31,8 @@ constexpr Bytes kGemmScratch{1 << 20};
 constexpr std::int64_t kMostColumns = std::int64_t{65535} * 32;
 
 // (x, values, columns, rows, bias?) -> y;  (dy, values, columns, rows) -> dx;  (dy, x, columns, rows, sum?) -> gradient
-constexpr Signature kOperands{.inputs = {Element::real, Element::real, Element::packed, Element::index, Element::real}};
+constexpr Signature kOperands{.inputs = {Element::real, Element::real, Element::packed, Element::index, Element::real},
+                              .layouts = Layouts::images};
 
 template <Kind K>
 const Shape& image_shape(const KernelQuery& query) {
