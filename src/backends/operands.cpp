@@ -71,7 +71,6 @@ std::optional<std::string> dtype_refusal(const OperandRules& rules, DType dtype,
 std::optional<std::string> operand_refusal(const OperandRules& rules, const Type& type, Element element, DType computing) {
   if (auto reason = dtype_refusal(rules, type.dtype, element, computing)) return reason;
   if (type.layout.kind == Layout::Kind::opaque) return "only row_major and channels_last layouts are read here";
-  if (type.storage.kind != Storage::Kind::dense) return "only dense values are read here";
   return rules.also ? rules.also(type) : std::nullopt;
 }
 

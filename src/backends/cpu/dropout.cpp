@@ -16,7 +16,7 @@ namespace {
 
 KernelMatch match_dropout(const KernelQuery& query) {
   const Type& x = query.inputs[0];
-  if (!is_dense_real(x)) return Refuse{to_string(x) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(x.dtype)) return Refuse{to_string(x) + " is not f32, bf16 or f16"};
   if (query.outputs[0] != x) return Refuse{to_string(query.outputs[0]) + " lies otherwise than " + to_string(x)};
   if (!ops::lies_in_logical_order(x))
     return Refuse{to_string(x) + " does not lie in logical order, in which the draws are counted"};

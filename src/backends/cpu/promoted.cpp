@@ -15,20 +15,18 @@ namespace snug::backends::cpu {
 
 namespace {
 
-bool is_half(const Type& type) { return is_dense_real(type) && bits_per_element(type.dtype) == 16; }
-
 std::vector<Type> with_floats(std::span<const Type> types) {
   std::vector<Type> result(types.begin(), types.end());
   for (Type& type : result) {
-    if (is_half(type)) type = as_floats(type);
+    if (is_16_bits(type)) type = as_floats(type);
   }
   return result;
 }
 
 template <const KernelDef& Original>
 KernelMatch match_promoted(const KernelQuery& query) {
-  const auto any_half = [](std::span<const Type> types) { return std::ranges::any_of(types, is_half); };
-  if (!any_half(query.inputs) && !any_half(query.outputs)) return Refuse{"nothing here has 16 bits"};
+  const auto any_of_16_bits = [](std::span<const Type> types) { return std::ranges::any_of(types, is_16_bits); };
+  if (!any_of_16_bits(query.inputs) && !any_of_16_bits(query.outputs)) return Refuse{"nothing here has 16 bits"};
   if (std::holds_alternative<Accept>(Original.match(query))) return Refuse{"the plain kernel takes 16 bits as they are"};
   if (accumulates(query.attributes)) return Refuse{"the result would not be rounded before it is added to a sum"};
   if (query.attributes.integer_or("stochastic", 0) != 0) return Refuse{"it rounds to nearest alone"};
@@ -42,7 +40,7 @@ KernelMatch match_promoted(const KernelQuery& query) {
   WorkspaceCutter cutter;
   for (const auto& [types, floats] : {std::pair(query.inputs, &inputs), std::pair(query.outputs, &outputs)}) {
     for (std::size_t i = 0; i < types.size(); ++i) {
-      if (is_half(types[i])) cutter.cut((*floats)[i].bytes());
+      if (is_16_bits(types[i])) cutter.cut((*floats)[i].bytes());
     }
   }
   const Accept& original = std::get<Accept>(match);
@@ -55,14 +53,14 @@ std::unique_ptr<BoundKernel> bind_promoted(const KernelArguments& arguments) {
   WorkspaceCutter cutter(arguments.workspace.data());
   auto chain = std::make_unique<PrimitiveChain>();
   const auto promoted = [&](const Operand& operand) -> Operand {
-    if (!is_half(operand.type)) return operand;
+    if (!is_16_bits(operand.type)) return operand;
     const Type type = as_floats(operand.type);
     return {.type = type, .data = cutter.cut(type.bytes())};
   };
   std::vector<Operand> inputs, outputs;
   for (const Operand& input : arguments.inputs) {
     inputs.push_back(promoted(input));
-    if (is_half(input.type)) {
+    if (is_16_bits(input.type)) {
       chain->add_action(
           widen_elements(input.type.dtype, input.data, floats(inputs.back()), stored_elements(input.type), arguments.threads));
     }
@@ -75,7 +73,7 @@ std::unique_ptr<BoundKernel> bind_promoted(const KernelArguments& arguments) {
   chain->add_action(Original.bind(call));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Operand& output = arguments.outputs[i];
-    if (is_half(output.type)) {
+    if (is_16_bits(output.type)) {
       chain->add_action(
           narrow_elements(output.type.dtype, floats(outputs[i]), output.data, stored_elements(output.type), arguments.threads));
     }

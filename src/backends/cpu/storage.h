@@ -61,7 +61,7 @@ inline void put_real(Half& place, double value) { place = stored<Half>(value); }
 using Reals = RealTypes<float, Bfloat16, Half>;
 
 inline bool is_stored(DType dtype) { return Reals::contains(dtype); }
-inline bool is_dense_real(const Type& type) { return is_stored(type.dtype) && type.storage.kind == Storage::Kind::dense; }
+inline bool is_16_bits(const Type& type) { return type.dtype == DType::bf16 || type.dtype == DType::f16; }
 
 // Stored elements, padding of the layout included.
 inline std::int64_t stored_elements(const Type& type) { return type.bytes().count() * 8 / bits_per_element(type.dtype); }
