@@ -53,7 +53,7 @@ struct Tensor {
 // UserError, naming the layer, when shapes do not go together.
 class Layers {
  public:
-  Tensor images(const ImageOptions& options);                              // bytes, normalised on the way in
+  Tensor images(const ImageOptions& options);  // bytes, normalised on the way in
   // Numbers, taken as they are; of three dimensions those of an image: channels, height, width.
   Tensor features(const std::vector<std::int64_t>& shape_of_one_example);
 
