@@ -53,8 +53,9 @@ struct Tensor {
 // UserError, naming the layer, when shapes do not go together.
 class Layers {
  public:
-  Tensor images(const ImageOptions& options);                              // bytes, normalised on the way in
-  Tensor features(const std::vector<std::int64_t>& shape_of_one_example);  // numbers, taken as they are
+  Tensor images(const ImageOptions& options);  // bytes, normalised on the way in
+  // Numbers, taken as they are; of three dimensions those of an image: channels, height, width.
+  Tensor features(const std::vector<std::int64_t>& shape_of_one_example);
 
   Tensor conv2d(const std::string& name, Tensor x, const Conv2dOptions& options);
   Tensor batch_norm(const std::string& name, Tensor x, const BatchNormOptions& options = {});

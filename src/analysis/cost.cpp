@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/example_rows.h"
 #include "ir/node_key.h"
 #include "ir/op.h"
 
@@ -58,7 +59,8 @@ std::string describe(const Section& section, const Node& node, bool open) {
     if (name == "key") continue;  // which random numbers, not how many
     // Real numbers, such as an image's mean, are what is computed with, not how much.
     if (std::holds_alternative<double>(value) || std::holds_alternative<std::vector<double>>(value)) continue;
-    if (open && name == "input_shape") continue;  // what the operands' types say, with the number of examples in it
+    // What the operands' types say, with the number of examples in it, or what is drawn and not how much.
+    if (open && (name == "input_shape" || name == kRowsPerExample)) continue;
     key += ' ';
     key += name;
     key += '=';
@@ -68,6 +70,41 @@ std::string describe(const Section& section, const Node& node, bool open) {
   key += " ->";
   for (const ValueId id : node.outputs) key += " " + type(id);
   return key;
+}
+
+// The family with one size more left open wherever it stands in a type, for each size: what a node has in common with the same
+// one for another length, width or number of heads. "gelu f32[*x128x64] -> f32[*x128x64]" gives f32[*x?x64] and f32[*x128x?].
+// Read from the text, so that tables on file have them too.
+std::vector<std::string> wider_families(const std::string& family) {
+  struct Size {
+    std::size_t begin, end;  // in the text
+    std::string_view digits;
+  };
+  const std::string_view text = family;
+  std::vector<Size> sizes;
+  for (std::size_t open = text.find("[*"); open != std::string_view::npos; open = text.find("[*", open + 1)) {
+    const std::size_t close = text.find(']', open);
+    for (std::size_t at = text.find('x', open); at < close; at = text.find('x', at + 1)) {
+      const std::size_t end = text.find_first_of("x]", at + 1);
+      sizes.push_back({at + 1, end, text.substr(at + 1, end - at - 1)});
+    }
+  }
+  std::vector<std::string> wider;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::string_view digits = sizes[i].digits;
+    const auto is_same = [&](const Size& size) { return size.digits == digits; };
+    // Dimensions of one are no length of anything.
+    if (digits == "1" || std::any_of(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), is_same)) continue;
+    std::string& open = wider.emplace_back();
+    std::size_t copied = 0;
+    for (const Size& size : sizes) {
+      if (!is_same(size)) continue;
+      open.append(text, copied, size.begin - copied).append("?");
+      copied = size.end;
+    }
+    open.append(text, copied);
+  }
+  return wider;
 }
 
 // Between two measured sizes a straight line in logarithms, which keeps a fixed part and a part that grows; beyond them the
@@ -95,6 +132,25 @@ std::optional<double> find_sized(const CostTable& costs, const std::string& fami
   return found == costs.families.end() ? std::nullopt : std::optional(sized_seconds(found->second, work));
 }
 
+// Of the families with one size open, the one that was measured nearest to this much work.
+std::optional<double> find_wider(const CostTable& costs, const std::vector<std::string>& families, const std::string& kernel,
+                                 double work) {
+  std::optional<double> seconds;
+  double nearest = 0;  // how far away, as a ratio's logarithm
+  for (const std::string& family : families) {
+    const auto found = costs.families.find(kernel.empty() ? family : by_kernel(family, kernel));
+    if (found == costs.families.end()) continue;
+    for (const CostTable::Sized& size : found->second) {
+      if (!(size.work > 0 && work > 0)) continue;
+      const double distance = std::abs(std::log(work / size.work));
+      if (seconds && distance >= nearest) continue;
+      nearest = distance;
+      seconds = sized_seconds(found->second, work);
+    }
+  }
+  return seconds;
+}
+
 std::optional<double> find_measured(const CostTable& costs, const Section& section, const Node& node, double work) {
   const std::string key = cost_key(section, node);
   if (costs.families.empty()) return find_seconds(costs, key);
@@ -104,13 +160,16 @@ std::optional<double> find_measured(const CostTable& costs, const Section& secti
     if (const auto seconds = find_sized(costs, by_kernel(family, node.kernel), work)) return seconds;
   }
   if (const auto seconds = find_seconds(costs, key)) return seconds;
-  return find_sized(costs, family, work);
+  if (const auto seconds = find_sized(costs, family, work)) return seconds;
+  const std::vector<std::string> wider = wider_families(family);
+  if (!node.kernel.empty()) {
+    if (const auto seconds = find_wider(costs, wider, node.kernel, work)) return seconds;
+  }
+  return find_wider(costs, wider, "", work);
 }
 
 // What is known under a name twice, with two kernels, is the faster of them: the one that is chosen where there is room.
-void keep_faster(CostTable& costs, const std::string& key, const std::string& family, double work, double seconds) {
-  const auto [at, added] = costs.measured.emplace(key, seconds);
-  if (!added) at->second = std::min(at->second, seconds);
+void keep_faster(CostTable& costs, const std::string& family, double work, double seconds) {
   std::vector<CostTable::Sized>& sizes = costs.families[family];
   const auto place = std::lower_bound(sizes.begin(), sizes.end(), work,
                                       [](const CostTable::Sized& size, double value) { return size.work < value; });
@@ -119,6 +178,14 @@ void keep_faster(CostTable& costs, const std::string& key, const std::string& fa
   } else {
     sizes.insert(place, {.work = work, .seconds = seconds});
   }
+}
+
+void keep_faster(CostTable& costs, const NodeCost& node, const std::string& kernel, double work) {
+  const auto name = [&](const std::string& text) { return kernel.empty() ? text : by_kernel(text, kernel); };
+  const auto [at, added] = costs.measured.emplace(name(node.key), node.seconds);
+  if (!added) at->second = std::min(at->second, node.seconds);
+  keep_faster(costs, name(node.family), work, node.seconds);
+  for (const std::string& family : wider_families(node.family)) keep_faster(costs, name(family), work, node.seconds);
 }
 
 }  // namespace
@@ -144,9 +211,8 @@ CostTable make_cost_table(std::span<const NodeCost> nodes, const ProductSpeeds& 
   double byte_seconds = 0;
   for (const NodeCost& node : nodes) {
     const double work = fixed_work(node.flops, node.bytes);
-    keep_faster(costs, node.key, node.family, work, node.seconds);
-    if (!node.kernel.empty())
-      keep_faster(costs, by_kernel(node.key, node.kernel), by_kernel(node.family, node.kernel), work, node.seconds);
+    keep_faster(costs, node, "", work);
+    if (!node.kernel.empty()) keep_faster(costs, node, node.kernel, work);
     const double speed = product_speed(speeds, node);
     if (node.flops / (costs.flops_per_second * speed) > node.bytes / costs.bytes_per_second) {
       flops += node.flops / speed;

@@ -35,7 +35,8 @@ struct CostTable {
   ProductSpeeds speeds = {};
   std::unordered_map<std::string, double> measured = {};  // seconds, by cost_key(), and by cost_key() and kernel
 
-  // The same nodes for other numbers of examples, by cost_family(), and by cost_family() and kernel.
+  // The same nodes for other numbers of examples, by cost_family(), and for another length, width or number of heads, by the
+  // family with that size open too; each also with the kernel.
   struct Sized {
     double work = 0;  // at the fixed rates
     double seconds = 0;
@@ -60,7 +61,8 @@ NodeCost describe_cost(const Section& section, const Node& node);
 CostTable make_cost_table(std::span<const NodeCost> nodes, const ProductSpeeds& speeds = {});
 
 // As measured with the node's kernel (any, while none is chosen); else between the nearest sizes of its family, in proportion to
-// the work beyond them; else from the rates.
+// the work beyond them; else the same of nodes that differ in one more size, such as the length of sequences; else from the
+// rates.
 double node_seconds(const CostTable& costs, const Section& section, const Node& node);
 
 // Whether that is the time of the node's own kernel, measured for this or another number of examples.

@@ -24,7 +24,8 @@ Tensor tensor(ValueId id) { return {static_cast<std::uint32_t>(id.index())}; }
 Tensor Layers::images(const ImageOptions& options) { return tensor(impl_.builder.images(options)); }
 
 Tensor Layers::features(const std::vector<std::int64_t>& shape_of_one_example) {
-  return tensor(impl_.builder.features(Shape(shape_of_one_example)));
+  const bool is_image = shape_of_one_example.size() == 3;
+  return tensor(impl_.builder.features(Shape(shape_of_one_example), is_image ? Layout::channels_last() : Layout::row_major()));
 }
 
 Tensor Layers::conv2d(const std::string& name, Tensor x, const Conv2dOptions& options) {

@@ -51,12 +51,11 @@ void refuse_what_the_cpu_alone_does(const train::Recipe& recipe) {
 
 }  // namespace
 
-DType stored_as(std::string_view precision, std::string_view device) {
+DType stored_as(std::string_view precision) {
   if (precision == "fp32") return DType::f32;
   if (precision == "fp16") return DType::f16;
-  if (precision == "bf16" && device == "cpu") return DType::bf16;
-  throw_user_error("precision '{}' is not possible on '{}'; use {}", precision, device,
-                   device == "cpu" ? "fp32, bf16 or fp16" : "fp32 or fp16");
+  if (precision == "bf16") return DType::bf16;
+  throw_user_error("precision '{}' is not possible; use fp32, bf16 or fp16", precision);
 }
 
 std::string_view narrower_precision(std::string_view device) { return device == "cuda" ? "fp16" : "bf16"; }
@@ -82,13 +81,13 @@ data::Description random_description(const train::Recipe& recipe) {
 
 Backend open_backend(const train::Recipe& recipe) {
   if (recipe.device != "cpu") refuse_what_the_cpu_alone_does(recipe);
-  stored_as(recipe.precision, recipe.device);  // before a device is looked for
+  stored_as(recipe.precision);  // before a device is looked for
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
 
 FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs) {
-  const DType dtype = stored_as(recipe.precision, recipe.device);
+  const DType dtype = stored_as(recipe.precision);
   const std::optional<CheckpointStrategy> checkpoint =
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
   const std::int64_t classes = recipe.classes.value_or(data.classes);
@@ -123,7 +122,7 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
   std::optional<FitRequest::In16Bits> in_16_bits;
   if (recipe.precision == "fp32") {
     const std::string_view precision = narrower_precision(recipe.device);
-    in_16_bits = {.precision = stored_as(precision, recipe.device), .update = update(precision)};
+    in_16_bits = {.precision = stored_as(precision), .update = update(precision)};
   }
   return {.model = build,
           .options = {.batch = recipe.batch,

@@ -12,8 +12,8 @@
 
 namespace snug {
 
-// What activations, weights, gradients and momenta are stored in. UserError when the device cannot.
-DType stored_as(std::string_view precision, std::string_view device);
+// What activations, weights, gradients and momenta are stored in. UserError when there is no such precision.
+DType stored_as(std::string_view precision);
 
 // What a precision asks of the update. Rounded by chance: as asked for, else in bf16, whose eight bits would swallow small
 // updates. In fp16 the loss scale follows the gradients. UserError when the rounding is none, or there is nothing to round.

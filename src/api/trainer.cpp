@@ -99,7 +99,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   const std::string narrow(narrower_precision("cpu"));
   FitRequest request{.model = program_of,
                      .options = {.batch = options.batch,
-                                 .precision = stored_as(options.precision, "cpu"),
+                                 .precision = stored_as(options.precision),
                                  .update = update(options.precision),
                                  .compress_bits = options.compress_bits,
                                  .costs = costs.table(),
@@ -107,7 +107,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
                      .min_microbatch = options.min_microbatch,
                      .statistics_group = options.statistics_group,
                      .allowed = allowed};
-  if (options.precision == "fp32") request.in_16_bits = {.precision = stored_as(narrow, "cpu"), .update = update(narrow)};
+  if (options.precision == "fp32") request.in_16_bits = {.precision = stored_as(narrow), .update = update(narrow)};
   if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
   if (options.microbatch > 0) request.microbatch = options.microbatch;

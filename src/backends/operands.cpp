@@ -1,97 +1,97 @@
 #include "backends/operands.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "base/error.h"
+#include "ops/common.h"
 
 namespace snug::backends {
 
 namespace {
 
-// What an element other than a real one is stored as, and the sentence that says so.
+// What an element that the computing type does not decide is stored as, and the sentence that says so.
 struct Stored {
-  std::array<DType, 2> dtypes;
+  Element element;
+  std::array<DType, 2> dtypes;  // either
   std::string_view sentence;
 };
 
-Stored stored_as(Element element, const OperandRules& rules) {
-  switch (element) {
-    case Element::real:
-      break;
-    case Element::statistic:
-      return {{DType::f32, DType::f32}, "statistics and the parameters of normalisation are f32 here"};
-    case Element::scalars:
-      return {{DType::u8, DType::u8}, "the scalar block is u8"};
-    case Element::labels:
-      return {{DType::i32, DType::i32}, "labels are i32"};
-    case Element::image_bytes:
-      return {{DType::u8, DType::u8}, "images are u8"};
-    case Element::bits:
-      return {{DType::bit, DType::bit}, "sign bits are of type bit"};
-    case Element::argmax:
-      return {{DType::u4, DType::u8}, "an argmax is u4 or u8"};
-    case Element::metrics:
-      return {{DType::f64, DType::f64}, "metrics are f64"};
-    case Element::codes:
-      return {{DType::u8, DType::u8}, "codes are u8"};
-    case Element::single:
-      return {{DType::f32, DType::f32}, "what codes are scaled by is f32"};
+constexpr std::array<Stored, 11> kStored{{
+    {Element::single, {DType::f32, DType::f32}, "this operand is f32 whatever the others are"},
+    {Element::index, {DType::i32, DType::i32}, "indices are i32"},
+    {Element::labels, {DType::i32, DType::i32}, "labels are i32"},
+    {Element::codes, {DType::u8, DType::u8}, "codes are u8"},
+    {Element::scales, {DType::f32, DType::f32}, "what codes are scaled by is f32"},
+    {Element::packed, {DType::u8, DType::u8}, "packed numbers are u8"},
+    {Element::image_bytes, {DType::u8, DType::u8}, "images are u8"},
+    {Element::bits, {DType::bit, DType::bit}, "sign bits are of type bit"},
+    {Element::argmax, {DType::u4, DType::u8}, "an argmax is u4 or u8"},
+    {Element::scalars, {DType::u8, DType::u8}, "the scalar block is u8"},
+    {Element::metrics, {DType::f64, DType::f64}, "metrics are f64"},
+}};
+
+// "f32, f16 or bf16"
+std::string list_of(std::span<const DType> dtypes) {
+  std::string text;
+  for (std::size_t i = 0; i < dtypes.size(); ++i) {
+    if (i > 0) text += i + 1 == dtypes.size() ? " or " : ", ";
+    text += name_of(dtypes[i]);
   }
-  return {rules.real, rules.real_sentence};
+  return text;
 }
 
-// Carries what the operands before have settled.
-class OperandCheck {
- public:
-  explicit OperandCheck(const OperandRules& rules) : rules_(rules) {}
+// `dtype_of(list, i)` of the first real operand among inputs, then outputs.
+template <typename Values, typename DTypeOf>
+std::optional<DType> first_real(const Elements& elements, Values inputs, Values outputs, DTypeOf dtype_of) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (elements.inputs[i] == Element::real) return dtype_of(inputs[i]);
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (elements.outputs[i] == Element::real) return dtype_of(outputs[i]);
+  }
+  return std::nullopt;
+}
 
-  std::optional<std::string> refusal(const Type& type, Element element) {
-    const Stored stored = stored_as(element, rules_);
-    if (std::ranges::find(stored.dtypes, type.dtype) == stored.dtypes.end()) return std::string(stored.sentence);
-    if (type.layout.kind == Layout::Kind::opaque) return "only row_major and channels_last layouts are read here";
-    if (type.storage.kind != Storage::Kind::dense) return "only dense values are read here";
-    if (rules_.also) {
-      if (auto reason = rules_.also(type)) return reason;
-    }
-    if (element != Element::real) return std::nullopt;
-    if (!computing_) computing_ = type.dtype;
-    if (type.dtype != *computing_)
-      return fmt::format("an operand before it is {}, and all must be the same", name_of(*computing_));
+// Why an operand of this type does not hold such elements; nothing when it does.
+std::optional<std::string> dtype_refusal(const OperandRules& rules, DType dtype, Element element, DType computing) {
+  if (element == Element::real) {
+    if (std::ranges::find(rules.real, dtype) == rules.real.end())
+      return fmt::format("{} computes in {}", rules.who, list_of(rules.real));
+    if (dtype != computing) return fmt::format("an operand before it is {}, and all must be the same", name_of(computing));
     return std::nullopt;
   }
+  if (element == Element::statistic) {
+    if (dtype == ops::statistics_dtype(computing)) return std::nullopt;
+    return fmt::format("statistics and the parameters of normalization are {} here", name_of(ops::statistics_dtype(computing)));
+  }
+  const auto stored = std::ranges::find(kStored, element, &Stored::element);
+  if (std::ranges::find(stored->dtypes, dtype) != stored->dtypes.end()) return std::nullopt;
+  return std::string(stored->sentence);
+}
 
- private:
-  const OperandRules& rules_;
-  std::optional<DType> computing_;
-};
-
-std::string sentence(std::string_view what, std::size_t i, const Type& type, std::string_view reason) {
-  return fmt::format("{} {} is {}: {}", what, i, to_string(type), reason);
+std::optional<std::string> operand_refusal(const OperandRules& rules, const Type& type, Element element, DType computing) {
+  if (auto reason = dtype_refusal(rules, type.dtype, element, computing)) return reason;
+  if (type.layout.kind == Layout::Kind::opaque) return "only row_major and channels_last layouts are read here";
+  return rules.also ? rules.also(type) : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<std::string> refusal(const OperandRules& rules, const Elements& elements, const KernelQuery& query) {
-  OperandCheck check(rules);
+  const DType computing =
+      first_real(elements, query.inputs, query.outputs, [](const Type& type) { return type.dtype; }).value_or(DType::f32);
   for (std::size_t i = 0; i < query.inputs.size(); ++i) {
-    if (const auto reason = check.refusal(query.inputs[i], elements.input(i)))
-      return sentence("input", i, query.inputs[i], *reason);
+    if (const auto reason = operand_refusal(rules, query.inputs[i], elements.inputs[i], computing))
+      return fmt::format("input {} is {}: {}", i, to_string(query.inputs[i]), *reason);
   }
   for (std::size_t i = 0; i < query.outputs.size(); ++i) {
-    if (const auto reason = check.refusal(query.outputs[i], elements.output(i)))
-      return sentence("output", i, query.outputs[i], *reason);
+    if (const auto reason = operand_refusal(rules, query.outputs[i], elements.outputs[i], computing))
+      return fmt::format("output {} is {}: {}", i, to_string(query.outputs[i]), *reason);
   }
   return std::nullopt;
 }
 
 DType computing_dtype(const Elements& elements, std::span<const Operand> inputs, std::span<const Operand> outputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (elements.input(i) == Element::real) return inputs[i].type.dtype;
-  }
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (elements.output(i) == Element::real) return outputs[i].type.dtype;
-  }
-  return DType::f32;
+  return first_real(elements, inputs, outputs, [](const Operand& operand) { return operand.type.dtype; }).value_or(DType::f32);
 }
 
 }  // namespace snug::backends

@@ -50,7 +50,7 @@ void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_def
   add(app, "--clip-norm", flags.clip_norm, "N", "clip the gradients' total norm to this (default: no clipping)");
   add(app, "--workspace-limit", flags.workspace_limit, "BYTES",
       "largest workspace of a kernel, such as 16MB (default: no limit)");
-  add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 (CPU) or fp16 (default: fp32)");
+  add(app, "--precision", flags.precision, "TYPE", "what values are stored in: fp32, bf16 or fp16 (default: fp32)");
   add(app, "--nonzero", flags.nonzero, "SHARE",
       "share of the convolutions' weights, all but the first, that is stored and trained, as in 0.3 (default: 1)");
   add(app, "--rounding", flags.rounding, "HOW",

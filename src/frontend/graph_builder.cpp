@@ -138,12 +138,10 @@ ValueId GraphBuilder::images(const ImageOptions& options) {
   return augmented;
 }
 
-ValueId GraphBuilder::features(const Shape& shape_of_one_example) {
+ValueId GraphBuilder::features(const Shape& shape_of_one_example, const Layout& layout) {
   std::vector<std::int64_t> dims{batch()};
   dims.insert(dims.end(), shape_of_one_example.dims().begin(), shape_of_one_example.dims().end());
-  Type type{.dtype = DType::f32, .shape = Shape(dims)};
-  if (dims.size() == 4) type.layout = Layout::channels_last();
-  return read(add_state("features", type, Role::input, false, {}));
+  return read(add_state("features", {.dtype = DType::f32, .shape = Shape(dims), .layout = layout}, Role::input, false, {}));
 }
 
 ValueId GraphBuilder::input(const std::string& name, const Type& type) {
@@ -288,8 +286,7 @@ ValueId GraphBuilder::dropout(const std::string& name, ValueId x, double probabi
 ValueId GraphBuilder::flatten(const std::string& name, ValueId x) {
   const Type& type = type_of(x);
   const Shape flat{type.shape[0], type.elements() / type.shape[0]};
-  const bool one_order = type.shape.rank() != 4 || type.shape[1] == 1 || type.shape[2] * type.shape[3] == 1;
-  if (!one_order && type.layout.kind == Layout::Kind::channels_last) {
+  if (!ops::lies_in_logical_order(type)) {
     x = emit(name + ".order", ops::relayout, {x}, {{"channels_last", std::int64_t{0}}}).front();
   }
   return reshape(name, x, flat);

@@ -23,9 +23,10 @@ class GraphBuilder {
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
-  // Inputs. Images are staged as bytes and normalised by an op; features are staged as they are computed with.
+  // Inputs. Images are staged as bytes and normalised by an op; features are staged as they are computed with. A layer's result
+  // lies as its input does; convolutions and pools are made for channels-last ones.
   ValueId images(const ImageOptions& options);
-  ValueId features(const Shape& shape_of_one_example);
+  ValueId features(const Shape& shape_of_one_example, const Layout& layout = Layout::row_major());
   // Any other. Its leading dimension is made of the examples of the microbatch, one or several rows each.
   ValueId input(const std::string& name, const Type& type);
 

@@ -4,7 +4,7 @@ namespace snug::frontend {
 
 ValueId zoo_input(GraphBuilder& builder, const ZooOptions& options, std::int64_t default_image_size) {
   const std::int64_t size = options.image_size == 0 ? default_image_size : options.image_size;
-  if (!options.staged_as_bytes) return builder.features({3, size, size});
+  if (!options.staged_as_bytes) return builder.features({3, size, size}, Layout::channels_last());
   return builder.images({.height = size, .width = size, .augment = options.augment, .mean = options.mean, .std = options.std});
 }
 

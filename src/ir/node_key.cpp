@@ -27,8 +27,6 @@ void append_type(std::string& key, const Type& type) {
   append_raw(key, type.layout.kind);
   append_list(key, std::span<const char>(type.layout.opaque_name));
   append_raw(key, type.layout.opaque_bytes.count());
-  append_raw(key, type.storage.kind);
-  append_raw(key, type.storage.nonzeros);
 }
 
 void append_attribute(std::string& key, const Attribute& attribute) {

@@ -116,13 +116,6 @@ Type parse_type(Line& line) {
     type.layout.opaque_bytes = Bytes(bytes);
     line.expect(")");
   }
-  if (line.accept("/csr(")) {
-    type.storage = {.kind = Storage::Kind::csr, .nonzeros = line.integer()};
-    if (type.storage.nonzeros < 0 || type.storage.nonzeros > type.elements()) {
-      throw_user_error("{} nonzeros do not fit {}", type.storage.nonzeros, to_string(type.shape));
-    }
-    line.expect(")");
-  }
   return type;
 }
 

@@ -65,8 +65,7 @@ std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join
 
 Bytes Type::bytes() const {
   if (layout.kind == Layout::Kind::opaque) return layout.opaque_bytes;
-  const std::int64_t stored = storage.kind == Storage::Kind::csr ? storage.nonzeros : elements();
-  return Bytes((stored * bits_per_element(dtype) + 7) / 8);
+  return Bytes((elements() * bits_per_element(dtype) + 7) / 8);
 }
 
 std::string to_string(const Type& type) {
@@ -75,13 +74,11 @@ std::string to_string(const Type& type) {
   if (type.layout.kind == Layout::Kind::opaque) {
     text += fmt::format("/opaque({},{})", type.layout.opaque_name, type.layout.opaque_bytes.count());
   }
-  if (type.storage.kind == Storage::Kind::csr) text += fmt::format("/csr({})", type.storage.nonzeros);
   return text;
 }
 
 std::array<std::int64_t, Shape::kMaxRank> strides_of(const Type& type) {
-  SNUG_CHECK(type.layout.kind != Layout::Kind::opaque && type.storage.kind == Storage::Kind::dense, "{} has no plain strides",
-             to_string(type));
+  SNUG_CHECK(type.layout.kind != Layout::Kind::opaque, "{} has no plain strides", to_string(type));
   std::array<std::int64_t, Shape::kMaxRank> strides{};
   const std::size_t rank = type.shape.rank();
   std::int64_t stride = 1;

@@ -1,4 +1,4 @@
-// What a value is made of: element type, logical shape, layout and storage. Its size in bytes follows from these alone.
+// What a value is made of: element type, logical shape and layout. Its size in bytes follows from these alone.
 #pragma once
 
 #include <array>
@@ -63,21 +63,10 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Which elements are stored. A CSR value stores `nonzeros` of them; its column index and row offsets are values of their own,
-// shared by a weight, its gradient and its momentum.
-struct Storage {
-  enum class Kind : std::uint8_t { dense, csr };
-  Kind kind = Kind::dense;
-  std::int64_t nonzeros = 0;
-
-  friend bool operator==(const Storage&, const Storage&) = default;
-};
-
 struct Type {
   DType dtype = DType::f32;
   Shape shape;
   Layout layout = {};
-  Storage storage = {};
 
   std::int64_t elements() const { return shape.elements(); }
   Bytes bytes() const;
@@ -88,7 +77,7 @@ struct Type {
 // "f32[100x16x32x32]/channels_last"
 std::string to_string(const Type& type);
 
-// Distance in elements between neighbours along each logical dimension; only for plain (not opaque) dense layouts.
+// Distance in elements between neighbours along each logical dimension; only for plain (not opaque) layouts.
 std::array<std::int64_t, Shape::kMaxRank> strides_of(const Type& type);
 
 }  // namespace snug

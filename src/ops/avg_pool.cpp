@@ -19,10 +19,10 @@ std::int64_t flops(const NodeTypes& types, const Attributes& attributes) {
   return PoolGeometry::from(types.inputs[0].shape, attributes).operations();
 }
 
-// avg_pool_grad(dy) {..., input_shape} -> dx
+// avg_pool_grad(dy) {..., input_shape, channels_last?} -> dx
 std::vector<Type> infer_grad(const OpCall& call) {
   require_inputs(call, 1);
-  const Type dx = type_from_input_shape(call.inputs[0], call.attributes);
+  const Type dx = type_from_input_shape(call.inputs[0], call.attributes, layout_of_images());
   require_shape(call.inputs[0], PoolGeometry::from(dx.shape, call.attributes).output(), "the output gradient");
   return {dx};
 }
@@ -32,7 +32,7 @@ std::int64_t flops_grad(const NodeTypes& types, const Attributes& attributes) {
 }
 
 void build_gradient(GradientContext& context) {
-  const Attributes attributes = with_input_shape(context.attributes(), context.input_type(0));
+  const Attributes attributes = with_input_shape(context.attributes(), context.input_type(0), layout_of_images());
   context.set_gradient(0, context.emit(avg_pool_grad, {context.output_gradient(0)}, attributes));
 }
 

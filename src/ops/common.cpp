@@ -68,9 +68,20 @@ std::vector<Type> infer_same_as_both(const OpCall& call) {
   return {call.inputs[0]};
 }
 
-Type type_from_input_shape(const Type& gradient, const Attributes& attributes) {
-  Type type{.dtype = gradient.dtype, .shape = Shape(std::span<const std::int64_t>(attributes.integers("input_shape")))};
-  if (type.shape.rank() == 4) type.layout = Layout::channels_last();
+bool lies_in_logical_order(const Type& type) {
+  if (type.layout.kind == Layout::Kind::opaque) return false;
+  if (type.layout.kind == Layout::Kind::row_major || type.shape.rank() < 3) return true;
+  return type.shape[1] == 1 || type.elements() == type.shape[0] * type.shape[1];
+}
+
+Type type_from_input_shape(const Type& gradient, const Attributes& attributes, const Layout& untold) {
+  Type type{.dtype = gradient.dtype,
+            .shape = Shape(std::span<const std::int64_t>(attributes.integers("input_shape"))),
+            .layout = untold};
+  if (!attributes.has("channels_last")) return type;
+  const std::int64_t channels_last = attributes.integer("channels_last");
+  if (channels_last != 0 && channels_last != 1) throw_user_error("channels_last is {}; it must be 0 or 1", channels_last);
+  type.layout = channels_last == 1 ? Layout::channels_last() : Layout::row_major();
   return type;
 }
 
@@ -80,10 +91,12 @@ std::int64_t count_operations(std::int64_t results, std::int64_t each) {
   return results * each;
 }
 
-Attributes with_input_shape(const Attributes& attributes, const Type& input) {
+Attributes with_input_shape(const Attributes& attributes, const Type& input, const Layout& untold) {
   Attributes result = attributes;
   const auto dims = input.shape.dims();
   result.set("input_shape", std::vector<std::int64_t>(dims.begin(), dims.end()));
+  if (input.layout != untold && input.layout.kind != Layout::Kind::opaque)
+    result.set("channels_last", std::int64_t{input.layout.kind == Layout::Kind::channels_last ? 1 : 0});
   return result;
 }
 

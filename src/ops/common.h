@@ -40,10 +40,15 @@ std::vector<Type> infer_same_as_first(const OpCall& call);
 // Two operands of one shape; the output has the first's type.
 std::vector<Type> infer_same_as_both(const OpCall& call);
 
-// A gradient's type from the attribute "input_shape" and the incoming gradient; rank-4 values are channels-last.
-Type type_from_input_shape(const Type& gradient, const Attributes& attributes);
-// The same attributes plus the shape of the forward input, for gradient ops that cannot see it.
-Attributes with_input_shape(const Attributes& attributes, const Type& input);
+// Whether its elements lie as the logical dimensions count them. With one channel, or one pixel, both layouts do.
+bool lies_in_logical_order(const Type& type);
+
+// What a gradient op that cannot see the forward input is told of it: the attribute "input_shape", and "channels_last" (0|1)
+// unless the layout is `untold`, the one that the op assumes. An opaque layout cannot be told.
+Type type_from_input_shape(const Type& gradient, const Attributes& attributes, const Layout& untold);
+Attributes with_input_shape(const Attributes& attributes, const Type& input, const Layout& untold);
+// Assumed of values with windows over [N,C,H,W].
+inline Layout layout_of_images() { return Layout::channels_last(); }
 
 // results * each; UserError when that cannot be counted: each factor fits, but a hostile program's product need not.
 std::int64_t count_operations(std::int64_t results, std::int64_t each);

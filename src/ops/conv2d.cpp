@@ -84,12 +84,11 @@ std::int64_t flops(const NodeTypes& types, const Attributes& attributes) {
   return 2 * Conv2dGeometry::from(types.inputs[0].shape, types.inputs[1].shape, attributes).multiply_adds();
 }
 
-// conv2d_grad_input(dy, w) {..., input_shape} -> dx
+// conv2d_grad_input(dy, w) {..., input_shape, channels_last?} -> dx
 std::vector<Type> infer_grad_input(const OpCall& call) {
   require_inputs(call, 2);
   const Type& dy = call.inputs[0];
-  Type dx = type_from_input_shape(dy, call.attributes);
-  dx.layout = dy.layout;
+  const Type dx = type_from_input_shape(dy, call.attributes, dy.layout);
   const auto g = Conv2dGeometry::from(dx.shape, call.inputs[1].shape, call.attributes);
   require_shape(dy, {g.batch, g.out_channels, g.out_height, g.out_width}, "the output gradient");
   return {dx};
@@ -131,7 +130,8 @@ void build_gradient(GradientContext& context) {
   }
   if (context.input_count() == 3 && context.wants(2)) context.set_gradient(2, context.emit(sum_to_channels, {dy}));
   if (context.wants(0)) {
-    const Attributes attributes = with_input_shape(context.attributes(), context.input_type(0));
+    const Attributes attributes =
+        with_input_shape(context.attributes(), context.input_type(0), context.builder().value(dy).type.layout);
     context.set_gradient(0, context.emit(conv2d_grad_input, {dy, context.input(1)}, attributes));
   }
 }

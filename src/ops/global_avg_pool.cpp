@@ -14,17 +14,17 @@ std::vector<Type> infer(const OpCall& call) {
   return {{.dtype = x.dtype, .shape = {x.shape[0], x.shape[1]}}};
 }
 
-// global_avg_pool_grad(dy) {input_shape} -> dx
+// global_avg_pool_grad(dy) {input_shape, channels_last?} -> dx
 std::vector<Type> infer_grad(const OpCall& call) {
   require_inputs(call, 1);
-  const Type dx = type_from_input_shape(call.inputs[0], call.attributes);
+  const Type dx = type_from_input_shape(call.inputs[0], call.attributes, layout_of_images());
   require_rank(dx, 4, "the input");
   require_shape(call.inputs[0], {dx.shape[0], dx.shape[1]}, "the output gradient");
   return {dx};
 }
 
 void build_gradient(GradientContext& context) {
-  const Attributes attributes = with_input_shape({}, context.input_type(0));
+  const Attributes attributes = with_input_shape({}, context.input_type(0), layout_of_images());
   context.set_gradient(0, context.emit(global_avg_pool_grad, {context.output_gradient(0)}, attributes));
 }
 

@@ -43,10 +43,10 @@ std::vector<Type> infer_argmax(const OpCall& call) {
   return {index};
 }
 
-// max_pool_grad_argmax(dy, argmax) {..., input_shape} -> dx
+// max_pool_grad_argmax(dy, argmax) {..., input_shape, channels_last?} -> dx
 std::vector<Type> infer_grad_argmax(const OpCall& call) {
   require_inputs(call, 2);
-  const Type dx = type_from_input_shape(call.inputs[0], call.attributes);
+  const Type dx = type_from_input_shape(call.inputs[0], call.attributes, layout_of_images());
   const auto g = PoolGeometry::from(dx.shape, call.attributes);
   require_shape(call.inputs[0], g.output(), "the output gradient");
   require_shape(call.inputs[1], g.output(), "the argmax");
@@ -64,7 +64,7 @@ ValueId make_argmax(SectionBuilder& builder, const Node& forward) {
 }
 
 void grad_from_argmax(GradientContext& context) {
-  const Attributes attributes = with_input_shape(context.attributes(), context.input_type(0));
+  const Attributes attributes = with_input_shape(context.attributes(), context.input_type(0), layout_of_images());
   context.set_gradient(0, context.emit(max_pool_grad_argmax, {context.output_gradient(0), context.extra()}, attributes));
 }
 

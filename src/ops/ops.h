@@ -28,6 +28,9 @@ extern const OpDef relu_grad;
 extern const OpDef relu_grad_bits;
 extern const OpDef sign_bits;
 
+extern const OpDef gelu;
+extern const OpDef gelu_grad;
+
 extern const OpDef add;
 
 extern const OpDef max_pool;

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "base/philox.h"
 
@@ -87,6 +88,17 @@ SNUG_HOST_DEVICE inline float half_by_chance(float value, std::uint32_t random) 
   const float unit = is_normal ? std::ldexp(1.0F, std::ilogb(magnitude) - 10) : 0x1p-24F;
   const float chance = is_normal ? static_cast<float>(random >> 3U) * 0x1p-13F : static_cast<float>(random) * 0x1p-16F;
   return std::copysign(std::floor(magnitude / unit + chance) * unit, value);
+}
+
+// The same for bfloat16, which is the upper half of a float: a random number below the distance of two neighbors is added to what
+// is cut off.
+SNUG_HOST_DEVICE inline float bfloat_by_chance(float value, std::uint32_t random) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return value;  // NaN
+  bits = (bits + random) & 0xFFFF0000U;
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
 }
 
 // Initial values, drawn per logical (row-major) element of the state.

@@ -9,14 +9,6 @@ namespace snug::ops {
 
 namespace {
 
-// With one channel, or one pixel, both layouts put the elements in the same order.
-bool lies_in_logical_order(const Type& type) {
-  if (type.layout.kind == Layout::Kind::row_major) return true;
-  if (type.layout.kind == Layout::Kind::opaque || type.shape.rank() < 3) return false;
-  const std::int64_t pixels = type.elements() / (type.shape[0] * type.shape[1]);
-  return type.shape[1] == 1 || pixels == 1;
-}
-
 std::vector<Type> infer_reshape(const OpCall& call) {
   require_inputs(call, 1);
   const Type& x = call.inputs[0];
@@ -37,7 +29,8 @@ void build_reshape_gradient(GradientContext& context) {
 std::vector<Type> infer_relayout(const OpCall& call) {
   require_inputs(call, 1);
   Type y = call.inputs[0];
-  if (y.shape.rank() != 4) throw_user_error("the input is {}; only values of 4 dimensions have two layouts", to_string(y.shape));
+  if (y.shape.rank() < 3)
+    throw_user_error("the input is {}; only values of 3 and more dimensions have two layouts", to_string(y.shape));
   y.layout = call.attributes.integer("channels_last") != 0 ? Layout::channels_last() : Layout::row_major();
   return {y};
 }

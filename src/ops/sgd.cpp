@@ -98,8 +98,7 @@ ParameterUpdate update_of(const Type& parameter, const Attributes& settings) {
   ParameterUpdate update{.op = &sgd, .states = {}, .attributes = {}};
   for (const char* name : {"momentum", "weight_decay"}) update.attributes.set(name, settings.real(name));
   update.attributes.set("nesterov", settings.integer("nesterov"));
-  const bool in_codes = settings.integer("momentum_bits") == 8 && parameter.storage.kind == Storage::Kind::dense &&
-                        parameter.elements() >= kLeastQuantisedElements;
+  const bool in_codes = settings.integer("momentum_bits") == 8 && parameter.elements() >= kLeastQuantisedElements;
   if (in_codes) {
     const std::array<Type, 2> types = quantised_momentum_types(parameter);
     update.op = &sgd_quantised;

@@ -24,16 +24,16 @@ std::vector<Type> infer(const OpCall& call) {
   return {y};
 }
 
-// shortcut_grad(dy) {..., input_shape} -> dx
+// shortcut_grad(dy) {..., input_shape, channels_last?} -> dx
 std::vector<Type> infer_grad(const OpCall& call) {
   require_inputs(call, 1);
-  const Type dx = type_from_input_shape(call.inputs[0], call.attributes);
+  const Type dx = type_from_input_shape(call.inputs[0], call.attributes, layout_of_images());
   require_shape(call.inputs[0], output_shape(dx.shape, call.attributes), "the output gradient");
   return {dx};
 }
 
 void build_gradient(GradientContext& context) {
-  const Attributes attributes = with_input_shape(context.attributes(), context.input_type(0));
+  const Attributes attributes = with_input_shape(context.attributes(), context.input_type(0), layout_of_images());
   context.set_gradient(0, context.emit(shortcut_grad, {context.output_gradient(0)}, attributes));
 }
 

@@ -5,7 +5,7 @@
 
 // Convolution with a weight of the sparse store (ops/sparse.h). Constants: those of conv2d, and first_row, weight_shape, bits.
 //   sparse_conv2d(x [N,C,H,W], values, columns, rows, bias [O]?)                     -> [N,O,OH,OW]
-//   sparse_conv2d_grad_input(dy, values, columns, rows) {..., input_shape}           -> dx
+//   sparse_conv2d_grad_input(dy, values, columns, rows) {..., input_shape, channels_last?}           -> dx
 //   sparse_conv2d_grad_weight(dy, x, columns, rows) {..., nonzeros}                  -> gradient of the whole store: this
 //   tensor's
 //                                                                                       values' gradients, 0 elsewhere
@@ -53,8 +53,7 @@ std::int64_t flops(const NodeTypes& types, const Attributes& attributes) {
 std::vector<Type> infer_grad_input(const OpCall& call) {
   require_inputs(call, 4);
   const Type& dy = call.inputs[0];
-  Type dx = type_from_input_shape(dy, call.attributes);
-  dx.layout = dy.layout;
+  const Type dx = type_from_input_shape(dy, call.attributes, dy.layout);
   const auto g = geometry_of(dx.shape, call.attributes);
   require_shape(dy, {g.batch, g.out_channels, g.out_height, g.out_width}, "the output gradient");
   require_pattern(call.inputs[2], call.inputs[3], nonzeros_of(call.inputs[1]), call.attributes);
@@ -93,7 +92,8 @@ void build_gradient(GradientContext& context) {
   }
   if (context.input_count() == 5 && context.wants(4)) context.set_gradient(4, context.emit(sum_to_channels, {dy}));
   if (context.wants(0)) {
-    const Attributes attributes = with_input_shape(context.attributes(), context.input_type(0));
+    const Attributes attributes =
+        with_input_shape(context.attributes(), context.input_type(0), context.builder().value(dy).type.layout);
     context.set_gradient(0, context.emit(sparse_conv2d_grad_input, {dy, context.input(1), columns, rows}, attributes));
   }
 }

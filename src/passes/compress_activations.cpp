@@ -121,8 +121,7 @@ class Compressor {
     const bool is_real = dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
     return uses.is_made && !made_again_.contains(id) && waits(uses) && uses.wants_values && !uses.must_be_exact && is_real &&
            value.role == Role::activation && value.space == MemorySpace::device &&
-           value.type.layout.kind != Layout::Kind::opaque && value.type.storage.kind == Storage::Kind::dense &&
-           value.type.elements() >= kLeastElements && !is_small_[id.index()];
+           value.type.layout.kind != Layout::Kind::opaque && value.type.elements() >= kLeastElements && !is_small_[id.index()];
   }
 
   // Whether the last forward use could take the value's bytes if that were its end.

@@ -75,8 +75,7 @@ void with_element_width(DType dtype, F f) {
 bool is_in_logical_order(const Type& type) { return type.layout.kind == Layout::Kind::row_major || type.shape.rank() < 3; }
 
 void check_sizes(const Type& type, std::size_t a, std::size_t b) {
-  SNUG_CHECK(type.layout.kind != Layout::Kind::opaque && type.storage.kind == Storage::Kind::dense, "{} has no order of elements",
-             to_string(type));
+  SNUG_CHECK(type.layout.kind != Layout::Kind::opaque, "{} has no order of elements", to_string(type));
   SNUG_CHECK(a == b && a == static_cast<std::size_t>(type.bytes().count()), "{} has {} bytes, not {} and {}", to_string(type),
              type.bytes().count(), a, b);
 }

@@ -45,7 +45,6 @@ std::optional<DType> to_dtype(TensorDType dtype) {
 }
 
 TensorInfo tensor_of(const State& state) {
-  SNUG_CHECK(state.type.storage.kind == Storage::Kind::dense, "state '{}' is sparse, which no file has yet", state.name);
   Type logical = state.type;
   logical.layout = Layout::row_major();
   TensorInfo tensor{.name = state.name, .bytes = static_cast<std::uint64_t>(logical.bytes().count())};

@@ -98,6 +98,57 @@ TEST(Cost, BetweenTwoMeasuredSizesLiesBetweenTheirTimes) {
   EXPECT_GT(seconds_of(costs, linear_of(8192)), 17.0);
 }
 
+Program activation_of(const std::string& shape, const std::string& kernel = "") {
+  Program program = parse_program(fmt::format("program test batch 8 microbatch 8\n"
+                                              "state x : f32[{0}] input\n"
+                                              "section micro\n"
+                                              "%a = relu(x@0) : f32[{0}] activation ; forward a\n",
+                                              shape),
+                                  ops::find);
+  program.sections[0].nodes[0].kernel = kernel;
+  return program;
+}
+
+// [N,T,D] and [N*T,D] for other T, whatever N is.
+TEST(Cost, ALengthMeasuredPredictsAnother) {
+  const double measured_seconds = 8.0;
+  const CostTable costs = make_cost_table(
+      std::vector{measured(activation_of("8x512x64"), measured_seconds), measured(activation_of("4096x96"), measured_seconds)});
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("8x128x64")), measured_seconds / 4);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("8x2048x64")), measured_seconds * 4);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("2x2048x64")), measured_seconds);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("1024x96")), measured_seconds / 4);
+}
+
+// Every place of a size grows with it: scores of attention are [N,H,T,T].
+TEST(Cost, ASizeIsOpenWhereverItStands) {
+  const CostTable costs = make_cost_table(std::vector{measured(activation_of("2x4x128x128"), 1.0)});
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("2x4x512x512")), 16.0);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("2x16x128x128")), 4.0);
+  // Two sizes differ, and none of them alike.
+  EXPECT_NE(seconds_of(costs, activation_of("2x8x512x256")), 32.0);
+}
+
+TEST(Cost, BetweenTwoMeasuredLengthsLiesBetweenTheirTimes) {
+  const CostTable costs =
+      make_cost_table(std::vector{measured(activation_of("8x1024x64"), 9.0), measured(activation_of("8x256x64"), 4.0)});
+  EXPECT_NEAR(seconds_of(costs, activation_of("8x512x64")), 6.0, 1e-9);
+}
+
+// What was measured for another number of examples is nearer than for another length; the own kernel nearer than another's.
+TEST(Cost, TheNearestRelativeIsAsked) {
+  const CostTable costs = make_cost_table(
+      std::vector{measured(activation_of("8x512x64", "fast"), 1.0), measured(activation_of("8x128x64", "fast"), 100.0),
+                  measured(activation_of("8x512x64", "frugal"), 3.0), measured(activation_of("8x4096x128"), 1000.0)});
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("16x512x64", "fast")), 2.0);
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("8x1024x64", "frugal")), 6.0);
+  EXPECT_FALSE(is_measured_with_kernel(costs, activation_of("8x1024x64", "frugal").sections[0],
+                                       activation_of("8x1024x64", "frugal").sections[0].nodes[0]))
+      << "a guess is no measurement";
+  // Of the families that fit, the one with the nearest work: twice 512x64 rather than an eighth of 4096x128.
+  EXPECT_DOUBLE_EQ(seconds_of(costs, activation_of("8x512x128")), 2.0);
+}
+
 TEST(Cost, AKernelHasItsOwnTime) {
   const CostTable costs =
       make_cost_table(std::vector{measured(linear_of(8, "fast"), 1.0), measured(linear_of(8, "frugal"), 3.0)});

@@ -75,10 +75,6 @@ TEST(Liveness, AWorkspaceLivesWhileItsNodeRuns) {
             "b:1 32B [1,2)\n");
 }
 
-TEST(Liveness, ABufferIsAsLargeAsItsLargestTenant) {
-  EXPECT_EQ(lives(kA + "%b = relu(%a) : f32[2x4]/csr(3) activation in %a ; forward b\n"), "a:0 b:1 32B [0,2)\n");
-}
-
 TEST(Liveness, ValuesThatNothingMakesHaveNoBuffer) {
   Program program = program_of(kA + "%b = relu(%a) : f32[2x4] activation ; forward b\n");
   Section& section = program.sections[0];

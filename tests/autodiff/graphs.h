@@ -25,7 +25,8 @@ Program model_on_vectors(Layers layers) {
 template <typename Layers>
 Program model_on_images(Layers layers) {
   GraphBuilder b("model", 2);
-  b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", layers(b, b.features({3, 8, 8}))), 5, false));
+  b.softmax_cross_entropy(
+      b.linear("head", b.global_avg_pool("pool", layers(b, b.features({3, 8, 8}, Layout::channels_last()))), 5, false));
   return std::move(b).finish();
 }
 

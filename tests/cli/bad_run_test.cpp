@@ -146,7 +146,6 @@ INSTANTIATE_TEST_SUITE_P(
             "--budget: 'lots' is not a size; write a number of bytes such as 6.7MB (1e6), 6.4MiB (2^20) or 6700000"},
         Bad{"train small-cnn --budget 0", "--budget must be more than 0 bytes"},
         Bad{"train small-cnn --device tpu", "--device is 'tpu'; it can be cpu, cuda"},
-        Bad{"train small-cnn --precision bf16 --device cuda", "precision 'bf16' is not possible on 'cuda'; use fp32 or fp16"},
         Bad{"train small-cnn --precision bf16 --rounding up", "--rounding is 'up'; it can be nearest, stochastic"},
         Bad{"plan small-cnn --batch 10 --precision fp16 --rounding up", "--rounding is 'up'; it can be nearest, stochastic"},
         Bad{"train small-cnn --rounding nearest", "--rounding is about updates of 16 bits; leave it out with fp32"},

@@ -41,7 +41,8 @@ std::vector<BackendUnderTest> backends_under_test() {
           {"cpu", DType::bf16, open_cpu},
           {"cpu", DType::f16, open_cpu},
           {"cuda", DType::f32, open_cuda},
-          {"cuda", DType::f16, open_cuda}};
+          {"cuda", DType::f16, open_cuda},
+          {"cuda", DType::bf16, open_cuda}};
 }
 
 double by_dtype(DType dtype, double fine, double of_16_bits) { return bits_per_element(dtype) == 16 ? of_16_bits : fine; }

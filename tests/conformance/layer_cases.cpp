@@ -20,6 +20,8 @@ GradientCase unary(const std::string& name, const Shape& input, const std::funct
           .batch = input[0]};
 }
 
+ValueId gelu(GraphBuilder& b, ValueId x, std::int64_t tanh) { return b.emit("gelu", ops::gelu, {x}, {{"tanh", tanh}}).front(); }
+
 Program half_sparse(Program graph) { return sparsify(std::move(graph), {.nonzero = 0.5}); }
 
 // The first convolution stays dense; the others share one store, whose gradient all of them add to.
@@ -50,6 +52,8 @@ std::vector<GradientCase> layer_cases() {
       sparse_convolutions(),
       unary("relu", {2, 3, 3, 3}, [](GraphBuilder& b, ValueId x) { return b.relu("relu", x); }),
       unary("relu_of_odd_length", {1, 13}, [](GraphBuilder& b, ValueId x) { return b.relu("relu", x); }),
+      unary("gelu", {2, 3, 3, 3}, [](GraphBuilder& b, ValueId x) { return gelu(b, x, 0); }),
+      unary("gelu_by_tanh", {1, 13}, [](GraphBuilder& b, ValueId x) { return gelu(b, x, 1); }),
       {.name = "add",
        .build =
            [](GraphBuilder& b) {

@@ -71,8 +71,8 @@ std::vector<std::byte> random_bytes(std::size_t count) {
 double run_micro(train::Session& session, std::uint32_t valid, double loss_scale) {
   Executor& executor = session.executor();
   const Program& program = session.plan().program;
-  const StateId images = program.find_state("images");
-  executor.write(images, random_bytes(static_cast<std::size_t>(program.state(images).type.bytes().count())));
+  if (const StateId images = program.find_state("images"); images.valid())
+    executor.write(images, random_bytes(static_cast<std::size_t>(program.state(images).type.bytes().count())));
   std::vector<std::int32_t> labels(static_cast<std::size_t>(program.microbatch));
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i * 3 % 7);
   executor.write(program.find_state("labels"), std::as_bytes(std::span(labels)));

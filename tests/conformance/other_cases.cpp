@@ -33,6 +33,11 @@ void add_elementwise(std::vector<OpCase>& cases, const std::string& name, Shape 
   add("relu_grad", ops::relu_grad, {a, b});
   add("relu_grad_bits", ops::relu_grad_bits, {a, bits});
   add("sign_bits", ops::sign_bits, {a});
+  const OperandSpec x{.shape = shape, .low = -4, .high = 4};
+  for (const auto& [form, tanh] : {std::pair("gelu", kOne * 0), std::pair("gelu_by_tanh", kOne)}) {
+    cases.push_back({fmt::format("{}_{}", form, name), &ops::gelu, {x}, {{"tanh", tanh}}, 8, 0, true});
+    cases.push_back({fmt::format("{}_grad_{}", form, name), &ops::gelu_grad, {a, x}, {{"tanh", tanh}}, 8, 0, true});
+  }
   add("add", ops::add, {a, b});
   add("dropout", ops::dropout, {a, draws}, {{"probability", 0.4}, {"key", kOne}});
   add("dropout_of_several_rows", ops::dropout, {a, draws}, {{"probability", 0.4}, {"key", kOne}, {"rows_per_example", shape[0]}});

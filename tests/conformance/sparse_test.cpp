@@ -61,8 +61,10 @@ std::vector<NamedBackend> families() {
           {"direct_f16", "direct", "", DType::f16},
           {"cuda_gemm", "cuda_gemm", ""},
           {"cuda_cudnn_f16", "cudnn", "", DType::f16},
+          {"cuda_cudnn_bf16", "cudnn", "", DType::bf16},
           {"cuda_direct", "cuda_direct", ""},
-          {"cuda_direct_f16", "cuda_direct", "", DType::f16}};
+          {"cuda_direct_f16", "cuda_direct", "", DType::f16},
+          {"cuda_direct_bf16", "cuda_direct", "", DType::bf16}};
 }
 
 // How many of the cases the family's kernels took.

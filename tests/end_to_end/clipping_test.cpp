@@ -62,7 +62,7 @@ TEST(GoldenClipping, CpuBackendFollowsPyTorchInSinglePrecision) {
 // Channels that fill no block of any of oneDNN's layouts.
 Program odd_channels() {
   frontend::GraphBuilder b("odd", 4);
-  ValueId x = b.features({3, 9, 9});
+  ValueId x = b.features({3, 9, 9}, Layout::channels_last());
   x = b.relu("r1", b.conv2d("a", x, {.out_channels = 10, .padding = 1, .bias = true}));
   x = b.relu("r2", b.conv2d("b", x, {.out_channels = 21, .padding = 1}));
   b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", x), 7));

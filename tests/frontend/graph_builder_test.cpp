@@ -15,7 +15,7 @@ namespace {
 template <typename Build>
 std::string refusal(Build build) {
   GraphBuilder b("model", 2);
-  const ValueId x = b.features({3, 8, 8});
+  const ValueId x = b.features({3, 8, 8}, Layout::channels_last());
   try {
     build(b, x);
   } catch (const UserError& error) {
@@ -146,14 +146,14 @@ TEST(GraphBuilder, AModelEndsWithOneLoss) {
 
 TEST(GraphBuilder, AShortcutThatChangesNothingIsTheInputItself) {
   GraphBuilder b("model", 2);
-  const ValueId x = b.features({3, 8, 8});
+  const ValueId x = b.features({3, 8, 8}, Layout::channels_last());
   EXPECT_EQ(b.shortcut("s", x, 3, 1), x);
   EXPECT_NE(b.shortcut("s", x, 3, 2), x);
 }
 
 TEST(GraphBuilder, FlattenGoesThroughLogicalOrder) {
   GraphBuilder b("model", 2);
-  const ValueId x = b.features({3, 4, 4});
+  const ValueId x = b.features({3, 4, 4}, Layout::channels_last());
   EXPECT_EQ(to_string(b.type_of(b.flatten("flat", x))), "f32[2x48]");
   const ValueId pixel = b.avg_pool("pool", x, {.kernel = 4, .stride = 4});
   const std::size_t values = b.value_count();
@@ -174,7 +174,7 @@ TEST(GraphBuilder, AugmentedImagesKeepPlainOnesForEvaluation) {
 
 TEST(Freeze, StopsTrainingByPrefix) {
   GraphBuilder b("model", 2);
-  ValueId x = b.conv2d("stem.conv", b.features({3, 8, 8}), {.out_channels = 4});
+  ValueId x = b.conv2d("stem.conv", b.features({3, 8, 8}, Layout::channels_last()), {.out_channels = 4});
   x = b.batch_norm("stem.bn", x);
   b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
   Program graph = std::move(b).finish();
@@ -190,7 +190,7 @@ TEST(Freeze, StopsTrainingByPrefix) {
 
 TEST(Freeze, RefusesAPrefixThatNamesNoParameter) {
   GraphBuilder b("model", 2);
-  ValueId x = b.batch_norm("bn", b.features({3, 8, 8}));
+  ValueId x = b.batch_norm("bn", b.features({3, 8, 8}, Layout::channels_last()));
   b.softmax_cross_entropy(b.linear("head", flat(b, x), 10));
   Program graph = std::move(b).finish();
   for (const auto& [prefix, nearest] : {std::pair<std::string, std::string>{"heads", "head.weight, head.bias, bn.weight"},

@@ -143,6 +143,9 @@ std::string place_list(const Plan& plan, std::size_t at) {
   return list;
 }
 
+// As plans.txt calls it: when it was written, only rewiring was periodic, and the section was called so.
+std::string_view section_name(SectionKind kind) { return kind == SectionKind::periodic ? "rewire" : name_of(kind); }
+
 std::string summary(const Plan& plan) {
   std::int64_t flops = 0;
   std::map<std::string, int> uses;
@@ -153,9 +156,9 @@ std::string summary(const Plan& plan) {
       flops += count_flops(section, node);
       ++uses[fmt::format("{}/{}", node.op->name, node.kernel)];
     }
-    sections += fmt::format("  {}: {} nodes {}, {} bytes, at least {}, placed {}\n", name_of(section.kind), section.nodes.size(),
-                            digest(node_list(section)), plan.sections[at].height.count(), plan.sections[at].bound.count(),
-                            digest(place_list(plan, at)));
+    sections += fmt::format("  {}: {} nodes {}, {} bytes, at least {}, placed {}\n", section_name(section.kind),
+                            section.nodes.size(), digest(node_list(section)), plan.sections[at].height.count(),
+                            plan.sections[at].bound.count(), digest(place_list(plan, at)));
   }
   std::string text =
       fmt::format("  microbatch {}, {} bytes, {} of them states, {} FLOPs in all sections\n", plan.program.microbatch,

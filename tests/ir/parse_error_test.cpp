@@ -64,8 +64,6 @@ TEST(ParseErrors, OfStates) {
        "line 2 of the program: shape [4294967296x4294967296] has more than 2^48 elements"},
       {state("w : f32[4]/opaque(b) parameter"), "line 2 of the program: expected ',' before ') parameter'"},
       {state("w : f32[4]/opaque(b,-1) parameter"), "line 2 of the program: a layout of -1 bytes is not possible"},
-      {state("w : f32[4]/csr(5) parameter"), "line 2 of the program: 5 nonzeros do not fit [4]"},
-      {state("w : f32[4]/csr(-1) parameter"), "line 2 of the program: -1 nonzeros do not fit [4]"},
       {state("w : f32[4]"), "line 2 of the program: expected a name before ''"},
       {state("w : f32[4] weight"), "line 2 of the program: 'weight' is not a role"},
       {state("w : f32[4] parameter trainable host"), "line 2 of the program: unexpected text at the end of the line"},

@@ -19,7 +19,7 @@ std::string again(const std::string& text) { return print(parse(text)); }
 constexpr const char* kEverything =
     "program every-thing_1.0/x batch 100 microbatch 50\n"
     "state conv1.weight : f32[16x3x3x3]/channels_last parameter trainable\n"
-    "state sparse : f16[16x144]/csr(691) parameter trainable\n"
+    "state half : f16[16x144] parameter trainable\n"
     "state blocked : bf16[16x16x3x3]/opaque(ABcd16b16a,4608) optimizer host\n"
     "state images : u8[50x3x32x32] input\n"
     "state scalar : f64[] scalar\n"

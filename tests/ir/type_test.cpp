@@ -19,11 +19,6 @@ std::string refusal(const std::vector<std::int64_t>& dims) {
   }
 }
 
-Type csr(Type type, std::int64_t nonzeros) {
-  type.storage = {.kind = Storage::Kind::csr, .nonzeros = nonzeros};
-  return type;
-}
-
 Type opaque(Type type, const std::string& name, std::int64_t bytes) {
   type.layout = {.kind = Layout::Kind::opaque, .opaque_name = name, .opaque_bytes = Bytes(bytes)};
   return type;
@@ -66,11 +61,6 @@ TEST(TypeBytes, RoundPartialBytesUp) {
   EXPECT_EQ((Type{.dtype = DType::u4, .shape = {3, 5}}.bytes()), Bytes(8));
 }
 
-TEST(TypeBytes, OfCsrCountOnlyTheStoredElements) {
-  EXPECT_EQ(csr({.dtype = DType::f32, .shape = {16, 16, 3, 3}}, 691).bytes(), Bytes(2764));
-  EXPECT_EQ(csr({.dtype = DType::f16, .shape = {16, 16, 3, 3}}, 0).bytes(), Bytes(0));
-}
-
 TEST(TypeBytes, OfAnOpaqueLayoutAreWhatTheLibrarySays) {
   EXPECT_EQ(opaque({.dtype = DType::f32, .shape = {3}}, "blocked16", 64).bytes(), Bytes(64));
 }
@@ -79,13 +69,12 @@ TEST(TypeBytes, OfTheLargestShapeDoNotOverflow) {
   EXPECT_EQ((Type{.dtype = DType::f64, .shape = {std::int64_t{1} << 48}}.bytes()), Bytes(std::int64_t{1} << 51));
 }
 
-TEST(TypeText, SaysLayoutAndStorage) {
+TEST(TypeText, SaysTheLayout) {
   const Type type{.dtype = DType::f32, .shape = {16, 3, 3, 3}};
   EXPECT_EQ(to_string(type), "f32[16x3x3x3]");
   EXPECT_EQ((to_string(Type{.dtype = DType::bit, .shape = {16, 3}, .layout = Layout::channels_last()})),
             "bit[16x3]/channels_last");
   EXPECT_EQ(to_string(opaque(type, "OIhw16o", 4096)), "f32[16x3x3x3]/opaque(OIhw16o,4096)");
-  EXPECT_EQ(to_string(csr(type, 130)), "f32[16x3x3x3]/csr(130)");
 }
 
 TEST(DType, NamesReadBack) {
@@ -109,7 +98,6 @@ TEST(Strides, FollowTheLayout) {
 
 TEST(Strides, DoNotExistForWhatOnlyALibraryReads) {
   EXPECT_THROW(strides_of(opaque({.dtype = DType::f32, .shape = {3}}, "x", 64)), InternalError);
-  EXPECT_THROW(strides_of(csr({.dtype = DType::f32, .shape = {3}}, 1)), InternalError);
 }
 
 }  // namespace

@@ -178,6 +178,7 @@ TEST(Infer, ShapesAndLayouts) {
   EXPECT_EQ(infer("reshape", {"f32[2x1x4x4]/channels_last"}, "shape=[2,16]"), "f32[2x16]");
   EXPECT_EQ(infer("relayout", {"f32[2x3x4x4]/channels_last"}, "channels_last=0"), "f32[2x3x4x4]");
   EXPECT_EQ(infer("relayout", {"f32[2x3x4x4]"}, "channels_last=1"), "f32[2x3x4x4]/channels_last");
+  EXPECT_EQ(infer("relayout", {"f32[2x3x4]"}, "channels_last=1"), "f32[2x3x4]/channels_last");
   EXPECT_EQ(infer("shortcut", {"f32[2x3x5x4]"}, "stride=2, channels=6"), "f32[2x6x3x2]");
   EXPECT_EQ(infer("shortcut_grad", {"f32[2x6x3x2]"}, "stride=2, channels=6, input_shape=[2,3,5,4]"),
             "f32[2x3x5x4]/channels_last");
@@ -188,10 +189,27 @@ TEST(Infer, ShapesAndLayouts) {
   EXPECT_EQ(infer("reshape", {"f32[2x3x4x4]/channels_last"}, "shape=[2,48]"),
             "reshape: f32[2x3x4x4]/channels_last does not lie in logical order; relayout it first");
   EXPECT_EQ(infer("relayout", {"f32[2x3]"}, "channels_last=1"),
-            "relayout: the input is [2x3]; only values of 4 dimensions have two layouts");
+            "relayout: the input is [2x3]; only values of 3 and more dimensions have two layouts");
   EXPECT_EQ(infer("shortcut", {"f32[2x3x5x4]"}, "stride=2, channels=2"),
             "shortcut: 2 output channels are fewer than the input's 3");
   EXPECT_EQ(infer("shortcut", {"f32[2x3x5x4]"}, "stride=0, channels=6"), "shortcut: stride 0 is not possible; use at least 1");
+}
+
+// Told nothing, a gradient of images is channels-last, as in programs from before it could be told.
+TEST(Infer, AGradientIsToldTheLayoutOfWhatItCannotSee) {
+  const std::string shape = "input_shape=[2,3,8,7]";
+  EXPECT_EQ(infer("global_avg_pool_grad", {"f32[2x3]"}, shape), "f32[2x3x8x7]/channels_last");
+  EXPECT_EQ(infer("global_avg_pool_grad", {"f32[2x3]"}, shape + ", channels_last=1"), "f32[2x3x8x7]/channels_last");
+  EXPECT_EQ(infer("global_avg_pool_grad", {"f32[2x3]"}, shape + ", channels_last=0"), "f32[2x3x8x7]");
+  EXPECT_EQ(infer("global_avg_pool_grad", {"f32[2x3]"}, shape + ", channels_last=2"),
+            "global_avg_pool_grad: channels_last is 2; it must be 0 or 1");
+  EXPECT_EQ(infer("shortcut_grad", {"f32[2x6x3x2]"}, "stride=2, channels=6, input_shape=[2,3,5,4], channels_last=0"),
+            "f32[2x3x5x4]");
+  // That of a convolution lies as the incoming one does.
+  const std::string one = "stride=[1,1], padding=[1,1], dilation=[1,1], groups=1, input_shape=[2,3,5,4]";
+  EXPECT_EQ(infer("conv2d_grad_input", {"f32[2x4x5x4]", "f32[4x3x3x3]"}, one), "f32[2x3x5x4]");
+  EXPECT_EQ(infer("conv2d_grad_input", {"f32[2x4x5x4]", "f32[4x3x3x3]"}, one + ", channels_last=1"),
+            "f32[2x3x5x4]/channels_last");
 }
 
 TEST(Infer, LossInputAndUpdate) {

@@ -30,7 +30,7 @@ std::string chosen(Program graph) {
 template <typename Layers>
 std::string on_images(Layers layers, const std::vector<std::string>& frozen = {}) {
   GraphBuilder b("model", 2);
-  const ValueId x = b.conv2d("stem", b.features({3, 8, 8}), {.out_channels = 4, .padding = 1});
+  const ValueId x = b.conv2d("stem", b.features({3, 8, 8}, Layout::channels_last()), {.out_channels = 4, .padding = 1});
   b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", layers(b, x)), 5, false));
   Program graph = std::move(b).finish();
   frontend::freeze(graph, frozen);
@@ -151,7 +151,7 @@ TEST(ChooseRecipes, LargeWindowsOfAMaxPoolAreNumberedInBytes) {
 
 TEST(ChooseRecipes, WindowsTooLargeToNumberKeepTheInput) {
   GraphBuilder b("model", 2);
-  const ValueId x = b.conv2d("c", b.features({3, 20, 20}), {.out_channels = 4, .padding = 1});
+  const ValueId x = b.conv2d("c", b.features({3, 20, 20}, Layout::channels_last()), {.out_channels = 4, .padding = 1});
   b.softmax_cross_entropy(b.linear("head", b.flatten("flat", b.max_pool("p", x, {.kernel = 20, .stride = 20})), 5));
   const Program graph = std::move(b).finish();
   EXPECT_EQ(chosen(graph), "p=input ");

@@ -136,8 +136,8 @@ TEST(ShareBytes, AnotherLayoutIsNotReadInStep) {
 }
 
 TEST(ShareBytes, ASmallerValueDoesNotTakeLargerBytes) {
-  // Three stored elements would keep the bytes of eight alive.
-  const std::string nodes = kA + "%r = relu(%a) : f32[2x4]/csr(3) activation ; forward r\n";
+  // Twelve bytes would keep 32 alive.
+  const std::string nodes = kA + "%r = relu(%a) : f32[2x4]/opaque(small,12) activation ; forward r\n";
   EXPECT_EQ(shared(nodes), nodes);
 }
 

@@ -96,7 +96,7 @@ TEST(Sparsify, TheProgramPrintsAndParsesBack) {
 
 TEST(Sparsify, LeavesAloneWhatIsNotItsToMove) {
   frontend::GraphBuilder b("model", 2);
-  ValueId x = b.conv2d("stem", b.features({3, 8, 8}), {.out_channels = 4, .padding = 1});
+  ValueId x = b.conv2d("stem", b.features({3, 8, 8}, Layout::channels_last()), {.out_channels = 4, .padding = 1});
   x = b.conv2d("grouped", x, {.out_channels = 4, .padding = 1, .groups = 2});
   x = b.conv2d("frozen", x, {.out_channels = 4, .padding = 1});
   x = b.conv2d("plain", x, {.out_channels = 4, .padding = 1, .bias = true});

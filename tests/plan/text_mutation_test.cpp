@@ -241,19 +241,22 @@ TEST(MutatedText, OfAShortProgramIsParsedOrRefused) {
   mutate_many(
       "program p batch 4 microbatch 2\n"
       "state w : f32[4x4]/channels_last parameter trainable\n"
-      "state s : f16[4x4]/csr(5) optimizer\n"
+      "state s : f32[4x4] optimizer\n"
       "state o : bf16[4x4]/opaque(ABcd,99) optimizer\n"
       "state scalars : u8[64] scalar\n"
       "section micro\n"
-      "  %a = relu(w@0) : f32[4x4] activation using k workspace %t u8[64] ; forward a\n"
+      "  %a = relu(w@0) : f32[4x4] activation using k workspace %s u8[64] ; forward a\n"
       "  %b = reshape(%a) {shape=[2,8]} : f32[2x8] activation in %a ; forward b\n"
       "  %c = dropout(%b, scalars@0) {key=1, probability=0.5} : f32[2x8] activation in %b ; forward c\n"
+      "  %r = reshape(%c) {shape=[8,2]} : f32[8x2] activation in %c ; forward r\n"
+      "  %t = reshape(%r) {shape=[1,4,2,2]} : f32[1x4x2x2] activation in %r ; forward t\n"
       "  %d = linear_grad_weight(w@0, w@0) : f32[4x4] gradient ; backward w\n"
       "  w@1 = add(w@0, %d) : state ; backward w\n"
       "section update\n"
       "  %g = relu(w@0) : f32[4x4] gradient ; update\n"
-      "  w@1, %h = sgd(w@0, %g, scalars@0) {momentum=0.0, nesterov=0, weight_decay=0.0} : state, f32[4x4] gradient in %g ; "
-      "update\n",
+      "  w@1, %h, s@1 = sgd(w@0, %g, scalars@0, s@0) {momentum=0.9, nesterov=0, weight_decay=0.0} : state, f32[4x4] gradient in "
+      "%g, "
+      "state ; update\n",
       4000, 3);
 }
 

@@ -58,7 +58,8 @@ TEST(Text, OfAThousandLayersReadsBack) { expect_round_trip(build({"preresnet-100
 TEST(Text, OfTheLongestLayerNamesReadsBack) {
   frontend::GraphBuilder b("model", 2);
   const auto longest = [](char letter) { return std::string(150, letter); };
-  ValueId x = b.conv2d(longest('c'), b.features({3, 8, 8}), {.out_channels = 4, .padding = 1, .bias = true});
+  ValueId x =
+      b.conv2d(longest('c'), b.features({3, 8, 8}, Layout::channels_last()), {.out_channels = 4, .padding = 1, .bias = true});
   x = b.max_pool(longest('p'), b.relu(longest('r'), b.batch_norm(longest('b'), x)));
   x = b.add(longest('a'), x, b.conv2d(longest('d'), x, {.out_channels = 4, .padding = 1}));
   b.softmax_cross_entropy(b.linear(longest('f'), b.global_avg_pool(longest('g'), x), 5));

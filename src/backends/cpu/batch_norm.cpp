@@ -22,7 +22,7 @@ namespace {
 using ops::BatchNormGeometry;
 
 std::optional<std::string> objection_to(const Type& type) {
-  if (!is_dense_real(type)) return to_string(type) + " is not dense f32, bf16 or f16";
+  if (!is_stored(type.dtype)) return to_string(type) + " is not f32, bf16 or f16";
   const bool rows_of_channels =
       type.layout.kind == (type.shape.rank() == 4 ? Layout::Kind::channels_last : Layout::Kind::row_major);
   if (!rows_of_channels) return to_string(type) + " does not lie channels last";

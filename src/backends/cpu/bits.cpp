@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kGrain = 512;
 
 KernelMatch match_in_order(const Type& reals, const Type& bits) {
-  if (!is_dense_real(reals)) return Refuse{to_string(reals) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(reals.dtype)) return Refuse{to_string(reals) + " is not f32, bf16 or f16"};
   if (reals.layout.kind == Layout::Kind::opaque || reals.layout != bits.layout)
     return Refuse{to_string(bits) + " lies otherwise than " + to_string(reals)};
   return Accept{};

@@ -5,8 +5,6 @@
 
 namespace snug::backends::cpu {
 
-bool is_half(const Type& type) { return is_dense_real(type) && bits_per_element(type.dtype) == 16; }
-
 // Measured on WRN-28-2's step of 100 images on two threads: 2 to 6% more processor time with little room, up to 9% with the
 // least, which leaves the other threads idle.
 KernelMatch accept_half(HalfRoom room, Bytes workspace, bool is_reference, DType dtype, int threads) {

@@ -14,9 +14,6 @@ namespace snug::backends::cpu {
 
 constexpr std::int64_t kWeightBlock = 16;  // channels in a block of the weights' layouts
 
-// bf16 or f16, dense.
-bool is_half(const Type& type);
-
 // The accepted match of a kernel with so much room. Only beside its own fast variant is it known how long one takes.
 KernelMatch accept_half(HalfRoom room, Bytes workspace, bool is_reference, DType dtype, int threads);
 

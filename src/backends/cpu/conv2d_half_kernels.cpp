@@ -11,7 +11,7 @@ namespace {
 std::optional<std::string> objection_to(std::span<const Type> inputs, std::span<const Type> outputs) {
   for (const auto& types : {inputs, outputs}) {
     for (const Type& type : types) {
-      if (!is_half(type)) return to_string(type) + " is not bf16 or f16";
+      if (!is_16_bits(type)) return to_string(type) + " is not bf16 or f16";
     }
   }
   return std::nullopt;

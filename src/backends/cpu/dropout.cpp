@@ -5,6 +5,7 @@
 #include "backends/cpu/simd_loops.h"
 #include "ir/example_rows.h"
 #include "ir/scalars.h"
+#include "ops/common.h"
 #include "ops/random_draws.h"
 
 // Dropout, forward and backward alike, of values that lie in logical order: four neighbours then share one block of the
@@ -14,17 +15,12 @@ namespace snug::backends::cpu {
 
 namespace {
 
-bool lies_in_logical_order(const Type& type) {
-  if (type.layout.kind == Layout::Kind::row_major || type.shape.rank() < 3) return type.layout.kind != Layout::Kind::opaque;
-  return type.layout.kind == Layout::Kind::channels_last &&
-         (type.shape[1] == 1 || type.elements() == type.shape[0] * type.shape[1]);
-}
-
 KernelMatch match_dropout(const KernelQuery& query) {
   const Type& x = query.inputs[0];
-  if (!is_dense_real(x)) return Refuse{to_string(x) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(x.dtype)) return Refuse{to_string(x) + " is not f32, bf16 or f16"};
   if (query.outputs[0] != x) return Refuse{to_string(query.outputs[0]) + " lies otherwise than " + to_string(x)};
-  if (!lies_in_logical_order(x)) return Refuse{to_string(x) + " does not lie in logical order, in which the draws are counted"};
+  if (!ops::lies_in_logical_order(x))
+    return Refuse{to_string(x) + " does not lie in logical order, in which the draws are counted"};
   return Accept{};
 }
 

@@ -16,7 +16,7 @@ constexpr std::int64_t kGrain = 32;
 
 KernelMatch match_same(const KernelQuery& query, std::size_t inputs) {
   const Type& first = query.outputs[0];
-  if (!is_dense_real(first)) return Refuse{to_string(first) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(first.dtype)) return Refuse{to_string(first) + " is not f32, bf16 or f16"};
   for (std::size_t i = 0; i < inputs; ++i) {
     if (query.inputs[i] != first) return Refuse{to_string(query.inputs[i]) + " lies otherwise than " + to_string(first)};
   }

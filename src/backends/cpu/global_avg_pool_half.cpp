@@ -12,7 +12,7 @@ namespace snug::backends::cpu {
 namespace {
 
 KernelMatch match_image(const Type& image, Bytes workspace) {
-  if (!is_dense_real(image) || bits_per_element(image.dtype) != 16) return Refuse{to_string(image) + " is not bf16 or f16"};
+  if (!is_16_bits(image)) return Refuse{to_string(image) + " is not bf16 or f16"};
   if (image.layout.kind != Layout::Kind::channels_last) return Refuse{to_string(image) + " is not channels last"};
   return Accept{.workspace = workspace};
 }

@@ -15,7 +15,7 @@ int parts_of(const Type& type, int threads) { return stored_elements(type) < 409
 
 // All that is stored, in memory order, whatever the layout: oneDNN keeps what pads its layouts at zero, and a zero adds nothing.
 KernelMatch match_sum(const KernelQuery& query) {
-  if (!is_dense_real(query.inputs[0])) return Refuse{to_string(query.inputs[0]) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(query.inputs[0].dtype)) return Refuse{to_string(query.inputs[0]) + " is not f32, bf16 or f16"};
   const int parts = parts_of(query.inputs[0], query.threads);
   return Accept{.workspace = Bytes(parts == 1 ? 0 : parts * static_cast<std::int64_t>(sizeof(double)))};
 }

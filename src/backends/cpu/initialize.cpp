@@ -16,7 +16,7 @@ namespace snug::backends::cpu {
 namespace {
 
 KernelMatch match_fill(const KernelQuery& query) {
-  if (!is_dense_real(query.outputs[0])) return Refuse{to_string(query.outputs[0]) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(query.outputs[0].dtype)) return Refuse{to_string(query.outputs[0]) + " is not f32, bf16 or f16"};
   return Accept{};
 }
 
@@ -83,7 +83,7 @@ std::unique_ptr<BoundKernel> bind_random(const KernelArguments& arguments, Draw 
 // Numbers of 16 bits go to their places one by one.
 KernelMatch match_half_random(const KernelQuery& query) {
   const Type& type = query.outputs[0];
-  if (!is_dense_real(type) || bits_per_element(type.dtype) != 16) return Refuse{to_string(type) + " is not bf16 or f16"};
+  if (!is_16_bits(type)) return Refuse{to_string(type) + " is not bf16 or f16"};
   if (type.shape.rank() > 4) return Refuse{to_string(type) + " has more than 4 dimensions"};
   return Accept{};
 }

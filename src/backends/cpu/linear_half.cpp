@@ -86,7 +86,7 @@ KernelMatch match(const KernelQuery& query) {
     return Refuse{"the result would not be rounded before it is added to a sum"};
   for (const auto& types : {query.inputs, query.outputs}) {
     for (const Type& type : types) {
-      if (!is_dense_real(type) || bits_per_element(type.dtype) != 16) return Refuse{to_string(type) + " is not bf16 or f16"};
+      if (!is_16_bits(type)) return Refuse{to_string(type) + " is not bf16 or f16"};
       if (type.layout.kind != Layout::Kind::row_major) return Refuse{to_string(type) + " is not row-major"};
     }
   }

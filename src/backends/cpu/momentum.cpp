@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kGrain = 32;  // a cache line of the narrowest elements
 
 KernelMatch match_pair(const Type& one, const Type& other) {
-  if (!is_dense_real(one)) return Refuse{to_string(one) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(one.dtype)) return Refuse{to_string(one) + " is not f32, bf16 or f16"};
   if (one != other) return Refuse{to_string(other) + " lies otherwise than " + to_string(one)};
   return Accept{};
 }

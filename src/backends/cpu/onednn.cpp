@@ -84,7 +84,6 @@ std::optional<Layout> named_layout(const dnnl::memory::desc& descriptor) {
 
 std::optional<std::string> objection(const Type& type) {
   if (type.dtype != DType::f32 && type.dtype != DType::bf16) return fmt::format("{} is not f32 or bf16", to_string(type));
-  if (type.storage.kind != Storage::Kind::dense) return fmt::format("{} is not dense", to_string(type));
   return std::nullopt;
 }
 

@@ -13,7 +13,7 @@ namespace snug::backends::cpu {
 namespace {
 
 KernelMatch match_values(const Type& values) {
-  if (!is_dense_real(values)) return Refuse{to_string(values) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(values.dtype)) return Refuse{to_string(values) + " is not f32, bf16 or f16"};
   if (values.layout.kind == Layout::Kind::opaque) return Refuse{to_string(values) + " has padding"};
   return Accept{};
 }

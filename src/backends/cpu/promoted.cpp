@@ -1,7 +1,10 @@
 #include "backends/cpu/promoted.h"
 
 #include <algorithm>
-#include <array>
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/simd.h"
@@ -12,20 +15,19 @@ namespace snug::backends::cpu {
 
 namespace {
 
-bool is_half(const Type& type) { return is_dense_real(type) && bits_per_element(type.dtype) == 16; }
-
 std::vector<Type> with_floats(std::span<const Type> types) {
   std::vector<Type> result(types.begin(), types.end());
   for (Type& type : result) {
-    if (is_half(type)) type = as_floats(type);
+    if (is_16_bits(type)) type = as_floats(type);
   }
   return result;
 }
 
 template <const KernelDef& Original>
 KernelMatch match_promoted(const KernelQuery& query) {
-  const auto any_half = [](std::span<const Type> types) { return std::ranges::any_of(types, is_half); };
-  if (!any_half(query.inputs) && !any_half(query.outputs)) return Refuse{"nothing here has 16 bits"};
+  const auto any_of_16_bits = [](std::span<const Type> types) { return std::ranges::any_of(types, is_16_bits); };
+  if (!any_of_16_bits(query.inputs) && !any_of_16_bits(query.outputs)) return Refuse{"nothing here has 16 bits"};
+  if (std::holds_alternative<Accept>(Original.match(query))) return Refuse{"the plain kernel takes 16 bits as they are"};
   if (accumulates(query.attributes)) return Refuse{"the result would not be rounded before it is added to a sum"};
   if (query.attributes.integer_or("stochastic", 0) != 0) return Refuse{"it rounds to nearest alone"};
   const std::vector<Type> inputs = with_floats(query.inputs);
@@ -38,7 +40,7 @@ KernelMatch match_promoted(const KernelQuery& query) {
   WorkspaceCutter cutter;
   for (const auto& [types, floats] : {std::pair(query.inputs, &inputs), std::pair(query.outputs, &outputs)}) {
     for (std::size_t i = 0; i < types.size(); ++i) {
-      if (is_half(types[i])) cutter.cut((*floats)[i].bytes());
+      if (is_16_bits(types[i])) cutter.cut((*floats)[i].bytes());
     }
   }
   const Accept& original = std::get<Accept>(match);
@@ -51,14 +53,14 @@ std::unique_ptr<BoundKernel> bind_promoted(const KernelArguments& arguments) {
   WorkspaceCutter cutter(arguments.workspace.data());
   auto chain = std::make_unique<PrimitiveChain>();
   const auto promoted = [&](const Operand& operand) -> Operand {
-    if (!is_half(operand.type)) return operand;
+    if (!is_16_bits(operand.type)) return operand;
     const Type type = as_floats(operand.type);
     return {.type = type, .data = cutter.cut(type.bytes())};
   };
   std::vector<Operand> inputs, outputs;
   for (const Operand& input : arguments.inputs) {
     inputs.push_back(promoted(input));
-    if (is_half(input.type)) {
+    if (is_16_bits(input.type)) {
       chain->add_action(
           widen_elements(input.type.dtype, input.data, floats(inputs.back()), stored_elements(input.type), arguments.threads));
     }
@@ -71,7 +73,7 @@ std::unique_ptr<BoundKernel> bind_promoted(const KernelArguments& arguments) {
   chain->add_action(Original.bind(call));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Operand& output = arguments.outputs[i];
-    if (is_half(output.type)) {
+    if (is_16_bits(output.type)) {
       chain->add_action(
           narrow_elements(output.type.dtype, floats(outputs[i]), output.data, stored_elements(output.type), arguments.threads));
     }
@@ -80,57 +82,47 @@ std::unique_ptr<BoundKernel> bind_promoted(const KernelArguments& arguments) {
 }
 
 template <const KernelDef& Original>
-constexpr KernelDef promoted(std::string_view name) {
-  constexpr std::string_view kPrefix = "promoted_";
-  return {.name = name, .op = name.substr(kPrefix.size()), .match = match_promoted<Original>, .bind = bind_promoted<Original>};
+KernelDef promoted(std::string_view name) {
+  return {.name = name, .op = Original.op, .match = match_promoted<Original>, .bind = bind_promoted<Original>};
 }
 
-constinit const KernelDef kKernels[] = {
-    promoted<onednn_avg_pool>("promoted_avg_pool"),
-    promoted<onednn_avg_pool_grad>("promoted_avg_pool_grad"),
-    promoted<reference::global_avg_pool>("promoted_global_avg_pool"),
-    promoted<reference::global_avg_pool_grad>("promoted_global_avg_pool_grad"),
-    promoted<reference::conv2d>("promoted_conv2d"),
-    promoted<reference::conv2d_grad_input>("promoted_conv2d_grad_input"),
-    promoted<reference::conv2d_grad_weight>("promoted_conv2d_grad_weight"),
-    promoted<reference::batch_norm_statistics>("promoted_batch_norm_statistics"),
-    promoted<reference::batch_norm_apply>("promoted_batch_norm_apply"),
-    promoted<reference::batch_norm_grad_reduce>("promoted_batch_norm_grad_reduce"),
-    promoted<reference::batch_norm_grad_input>("promoted_batch_norm_grad_input"),
-    promoted<reference::batch_norm_grad_fixed>("promoted_batch_norm_grad_fixed"),
-    promoted<reference::group_norm>("promoted_group_norm"),
-    promoted<reference::group_norm_grad_input>("promoted_group_norm_grad_input"),
-    promoted<reference::group_norm_grad_parameters>("promoted_group_norm_grad_parameters"),
-    promoted<reference::relu>("promoted_relu"),
-    promoted<reference::relu_grad>("promoted_relu_grad"),
-    promoted<reference::relu_grad_bits>("promoted_relu_grad_bits"),
-    promoted<reference::sign_bits>("promoted_sign_bits"),
-    promoted<reference::add>("promoted_add"),
-    promoted<reference::max_pool>("promoted_max_pool"),
-    promoted<reference::max_pool_grad>("promoted_max_pool_grad"),
-    promoted<reference::max_pool_argmax>("promoted_max_pool_argmax"),
-    promoted<reference::max_pool_grad_argmax>("promoted_max_pool_grad_argmax"),
-    promoted<reference::shortcut>("promoted_shortcut"),
-    promoted<reference::shortcut_grad>("promoted_shortcut_grad"),
-    promoted<reference::sum_to_channels>("promoted_sum_to_channels"),
-    promoted<reference::dropout>("promoted_dropout"),
-    promoted<reference::softmax_cross_entropy>("promoted_softmax_cross_entropy"),
-    promoted<reference::softmax_cross_entropy_grad>("promoted_softmax_cross_entropy_grad"),
-    promoted<reference::image_input>("promoted_image_input"),
-    promoted<reference::sgd>("promoted_sgd"),
-    promoted<reference::sum_of_squares>("promoted_sum_of_squares"),
+// One for every op, of the reference's kernel unless there is a faster one that takes floats alone.
+class Promoted {
+ public:
+  Promoted() {
+    add<onednn_avg_pool>();
+    add<onednn_avg_pool_grad>();
+    add_each(std::make_index_sequence<reference::kAll.size()>());
+  }
+  std::span<const KernelDef* const> kernels() const { return kernels_; }
+
+ private:
+  template <std::size_t... I>
+  void add_each(std::index_sequence<I...> /*all*/) {
+    (add<*reference::kAll[I]>(), ...);
+  }
+
+  template <const KernelDef& Original>
+  void add() {
+    for (const KernelDef& kernel : made_) {
+      if (kernel.op == Original.op) return;
+    }
+    names_.push_back("promoted_" + std::string(Original.op));
+    made_.push_back(promoted<Original>(names_.back()));
+    kernels_.push_back(&made_.back());
+  }
+
+  // Kernels point to their names, backends to their kernels: neither may move.
+  std::deque<std::string> names_;
+  std::deque<KernelDef> made_;
+  std::vector<const KernelDef*> kernels_;
 };
-
-constexpr std::size_t kCount = std::size(kKernels);
-
-constinit const auto kPointers = [] {
-  std::array<const KernelDef*, kCount> pointers{};
-  for (std::size_t i = 0; i < kCount; ++i) pointers[i] = &kKernels[i];
-  return pointers;
-}();
 
 }  // namespace
 
-std::span<const KernelDef* const> promoted_kernels() { return kPointers; }
+std::span<const KernelDef* const> promoted_kernels() {
+  static const Promoted all;
+  return all.kernels();
+}
 
 }  // namespace snug::backends::cpu

@@ -41,7 +41,7 @@ std::unique_ptr<BoundKernel> bind_relayout(const KernelArguments& arguments) {
 // Numbers of 16 bits are moved as they are: a library may take them for floats on the way.
 KernelMatch match_half_relayout(const KernelQuery& query) {
   for (const Type& type : {query.inputs[0], query.outputs[0]}) {
-    if (!is_dense_real(type) || bits_per_element(type.dtype) != 16) return Refuse{to_string(type) + " is not bf16 or f16"};
+    if (!is_16_bits(type)) return Refuse{to_string(type) + " is not bf16 or f16"};
     if (type.shape.rank() > 4) return Refuse{to_string(type) + " has more than 4 dimensions"};
   }
   return Accept{};

@@ -20,7 +20,7 @@ constexpr std::int64_t kGrain = 32;
 
 std::optional<std::string> objection_to(const KernelQuery& query) {
   const Type& weight = query.inputs[0];
-  if (!is_dense_real(weight)) return to_string(weight) + " is not dense f32, bf16 or f16";
+  if (!is_stored(weight.dtype)) return to_string(weight) + " is not f32, bf16 or f16";
   for (std::size_t i = 1; i < ops::sgd_norm_input(query.attributes); ++i) {
     if (i != 2 && query.inputs[i] != weight) return to_string(query.inputs[i]) + " lies otherwise than the weight";
   }

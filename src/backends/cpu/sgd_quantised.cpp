@@ -17,7 +17,7 @@ namespace {
 
 KernelMatch match(const KernelQuery& query) {
   const Type& weight = query.inputs[0];
-  if (!is_dense_real(weight)) return Refuse{to_string(weight) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(weight.dtype)) return Refuse{to_string(weight) + " is not f32, bf16 or f16"};
   return Accept{};
 }
 

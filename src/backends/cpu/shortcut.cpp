@@ -13,7 +13,7 @@ namespace {
 KernelMatch match_channels_last(const KernelQuery& query) {
   for (const auto& types : {query.inputs, query.outputs}) {
     for (const Type& type : types) {
-      if (!is_dense_real(type) || type.layout.kind != Layout::Kind::channels_last) {
+      if (!is_stored(type.dtype) || type.layout.kind != Layout::Kind::channels_last) {
         return Refuse{to_string(type) + " is not f32, bf16 or f16 channels last"};
       }
     }

@@ -15,7 +15,7 @@ Type dense_weight(const Attributes& attributes) {
 
 std::optional<std::string> objection_to(std::initializer_list<const Type*> reals, std::initializer_list<const Type*> images) {
   for (const Type* type : reals) {
-    if (!is_half(*type) || type->dtype != DType::f16) return to_string(*type) + " is not f16";
+    if (type->dtype != DType::f16) return to_string(*type) + " is not f16";
   }
   for (const Type* type : images) {
     if (type->layout.kind != Layout::Kind::channels_last) return to_string(*type) + " is not channels last";

@@ -13,7 +13,7 @@ namespace {
 
 KernelMatch match_half(const KernelQuery& query) {
   const Type& values = query.inputs[0];
-  if (!is_dense_real(values) || bits_per_element(values.dtype) != 16) return Refuse{to_string(values) + " is not bf16 or f16"};
+  if (!is_16_bits(values)) return Refuse{to_string(values) + " is not bf16 or f16"};
   return Accept{};
 }
 

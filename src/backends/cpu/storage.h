@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "backends/operands.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "ir/kernel.h"
@@ -16,6 +17,19 @@ struct Bfloat16 {
 struct Half {
   std::uint16_t bits;
 };
+
+}  // namespace snug::backends::cpu
+
+namespace snug::backends {
+
+template <>
+inline constexpr DType kStoredAs<cpu::Bfloat16> = DType::bf16;
+template <>
+inline constexpr DType kStoredAs<cpu::Half> = DType::f16;
+
+}  // namespace snug::backends
+
+namespace snug::backends::cpu {
 
 inline float to_float(float value) { return value; }
 inline float to_float(Bfloat16 value) { return float_from_bfloat(value.bits); }
@@ -43,8 +57,11 @@ inline double real_of(Half value) { return to_float(value); }
 inline void put_real(Bfloat16& place, double value) { place = stored<Bfloat16>(value); }
 inline void put_real(Half& place, double value) { place = stored<Half>(value); }
 
-inline bool is_stored(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
-inline bool is_dense_real(const Type& type) { return is_stored(type.dtype) && type.storage.kind == Storage::Kind::dense; }
+// What values are stored as; computed with in f32, but for products that the processor has instructions for.
+using Reals = RealTypes<float, Bfloat16, Half>;
+
+inline bool is_stored(DType dtype) { return Reals::contains(dtype); }
+inline bool is_16_bits(const Type& type) { return type.dtype == DType::bf16 || type.dtype == DType::f16; }
 
 // Stored elements, padding of the layout included.
 inline std::int64_t stored_elements(const Type& type) { return type.bytes().count() * 8 / bits_per_element(type.dtype); }
@@ -52,15 +69,8 @@ inline std::int64_t stored_elements(const Type& type) { return type.bytes().coun
 // What `body` returns for a T of the dtype: body(T{}).
 template <typename Body>
 auto with_storage(DType dtype, const Body& body) {
-  switch (dtype) {
-    case DType::bf16:
-      return body(Bfloat16{});
-    case DType::f16:
-      return body(Half{});
-    default:
-      SNUG_CHECK(dtype == DType::f32, "no kernel here stores {}", name_of(dtype));
-      return body(float{});
-  }
+  SNUG_CHECK(is_stored(dtype), "no kernel here stores {}", name_of(dtype));
+  return Reals::with(dtype, body);
 }
 
 template <typename T>

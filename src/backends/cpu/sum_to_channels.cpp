@@ -21,7 +21,7 @@ std::int64_t stride_of(std::int64_t channels) { return (channels + 7) / 8 * 8; }
 
 KernelMatch match_sum(const KernelQuery& query) {
   const Type& x = query.inputs[0];
-  if (!is_dense_real(x)) return Refuse{to_string(x) + " is not dense f32, bf16 or f16"};
+  if (!is_stored(x.dtype)) return Refuse{to_string(x) + " is not f32, bf16 or f16"};
   if (query.outputs[0].dtype != x.dtype) return Refuse{to_string(query.outputs[0]) + " has another element type"};
   const bool rows_of_channels =
       x.layout.kind == Layout::Kind::channels_last || (x.layout.kind == Layout::Kind::row_major && x.shape.rank() == 2);

@@ -140,15 +140,20 @@ Bytes workspace_of_sum_to_channels(const KernelQuery& query) {
 }
 
 constexpr Element kStat = Element::statistic;
-constexpr Signature kStatistics{.inputs = {Element::real, Element::scalars}, .outputs = {kStat, kStat}};
-constexpr Signature kApply{.inputs = {Element::real, kStat, kStat, kStat, kStat, Element::scalars}};
+constexpr Signature kImages{.layouts = Layouts::images};
+constexpr Signature kStatistics{
+    .inputs = {Element::real, Element::scalars}, .outputs = {kStat, kStat}, .layouts = Layouts::images};
+constexpr Signature kApply{.inputs = {Element::real, kStat, kStat, kStat, kStat, Element::scalars}, .layouts = Layouts::images};
 constexpr Signature kRunning{.inputs = {kStat, kStat, kStat, kStat, Element::scalars}, .outputs = {kStat, kStat}};
-constexpr Signature kGradReduce{.inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat}, .outputs = {kStat, kStat}};
-constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars}};
+constexpr Signature kGradReduce{
+    .inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat}, .outputs = {kStat, kStat}, .layouts = Layouts::images};
+constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars},
+                               .layouts = Layouts::images};
 // With a fused ReLU the bias stands before the value that is added to.
 constexpr Signature kGradInputWithRelu{
-    .inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars, kStat}};
-constexpr Signature kGradFixed{.inputs = {Element::real, kStat, kStat}};
+    .inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars, kStat},
+    .layouts = Layouts::images};
+constexpr Signature kGradFixed{.inputs = {Element::real, kStat, kStat}, .layouts = Layouts::images};
 
 // Groups of examples are blocks of one dimension of the launch.
 template <std::size_t Input, Signature Operands, WorkspaceOf Workspace>
@@ -165,14 +170,14 @@ KernelMatch match_grad_input(const KernelQuery& query) {
 }
 
 consteval KernelDef define_grad_input() {
-  KernelDef kernel = define<bind_grad_input<float>, bind_grad_input<__half>, kGradInput>("cuda_batch_norm_grad_input");
+  KernelDef kernel = define<[]<typename T>() { return bind_grad_input<T>; }, kGradInput>("cuda_batch_norm_grad_input");
   kernel.match = match_grad_input;
   return kernel;
 }
 
-template <std::size_t Input, Binder F32, Binder F16, Signature Operands, WorkspaceOf Workspace = no_workspace>
+template <std::size_t Input, auto BinderOf, Signature Operands, WorkspaceOf Workspace = no_workspace>
 consteval KernelDef define_grouped(std::string_view name) {
-  KernelDef kernel = define<F32, F16, Operands, Workspace>(name);
+  KernelDef kernel = define<BinderOf, Operands, Workspace>(name);
   kernel.match = match_groups<Input, Operands, Workspace>;
   return kernel;
 }
@@ -180,19 +185,18 @@ consteval KernelDef define_grouped(std::string_view name) {
 }  // namespace
 
 constinit const KernelDef batch_norm_statistics =
-    define_grouped<0, bind_statistics<float>, bind_statistics<__half>, kStatistics, workspace_of_statistics>(
+    define_grouped<0, []<typename T>() { return bind_statistics<T>; }, kStatistics, workspace_of_statistics>(
         "cuda_batch_norm_statistics");
 constinit const KernelDef batch_norm_apply =
-    define_grouped<0, bind_apply<float>, bind_apply<__half>, kApply>("cuda_batch_norm_apply");
-constinit const KernelDef batch_norm_running = define<bind_running, bind_running, kRunning>("cuda_batch_norm_running");
+    define_grouped<0, []<typename T>() { return bind_apply<T>; }, kApply>("cuda_batch_norm_apply");
+constinit const KernelDef batch_norm_running = define<bind_running, kRunning>("cuda_batch_norm_running");
 constinit const KernelDef batch_norm_grad_reduce =
-    define_grouped<1, bind_grad_reduce<float>, bind_grad_reduce<__half>, kGradReduce, workspace_of_statistics>(
+    define_grouped<1, []<typename T>() { return bind_grad_reduce<T>; }, kGradReduce, workspace_of_statistics>(
         "cuda_batch_norm_grad_reduce");
 constinit const KernelDef batch_norm_grad_input = define_grad_input();
 constinit const KernelDef batch_norm_grad_fixed =
-    define<bind_grad_fixed<float>, bind_grad_fixed<__half>, kGradFixed>("cuda_batch_norm_grad_fixed");
+    define<[]<typename T>() { return bind_grad_fixed<T>; }, kGradFixed>("cuda_batch_norm_grad_fixed");
 constinit const KernelDef sum_to_channels =
-    define<bind_sum_to_channels<float>, bind_sum_to_channels<__half>, Signature{}, workspace_of_sum_to_channels>(
-        "cuda_sum_to_channels");
+    define<[]<typename T>() { return bind_sum_to_channels<T>; }, kImages, workspace_of_sum_to_channels>("cuda_sum_to_channels");
 
 }  // namespace snug::backends::cuda

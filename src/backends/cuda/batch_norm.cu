@@ -385,17 +385,25 @@ template void batch_norm_statistics(cudaStream_t, const float*, const Scalars*, 
                                     const ColumnSums&, float*);
 template void batch_norm_statistics(cudaStream_t, const __half*, const Scalars*, float*, float*, const RowShape&,
                                     const ColumnSums&, float*);
+template void batch_norm_statistics(cudaStream_t, const __nv_bfloat16*, const Scalars*, float*, float*, const RowShape&,
+                                    const ColumnSums&, float*);
 template void batch_norm_apply(cudaStream_t, const ApplyOperands<float>&, const RowShape&, const ColumnTiling&);
 template void batch_norm_apply(cudaStream_t, const ApplyOperands<__half>&, const RowShape&, const ColumnTiling&);
+template void batch_norm_apply(cudaStream_t, const ApplyOperands<__nv_bfloat16>&, const RowShape&, const ColumnTiling&);
 template void batch_norm_grad_reduce(cudaStream_t, const GradReduceOperands<float>&, float*, float*, const RowShape&,
                                      const ColumnSums&, float*);
 template void batch_norm_grad_reduce(cudaStream_t, const GradReduceOperands<__half>&, float*, float*, const RowShape&,
                                      const ColumnSums&, float*);
+template void batch_norm_grad_reduce(cudaStream_t, const GradReduceOperands<__nv_bfloat16>&, float*, float*, const RowShape&,
+                                     const ColumnSums&, float*);
 template void batch_norm_grad_input(cudaStream_t, const GradInputOperands<float>&, const RowShape&, const ColumnTiling&);
 template void batch_norm_grad_input(cudaStream_t, const GradInputOperands<__half>&, const RowShape&, const ColumnTiling&);
+template void batch_norm_grad_input(cudaStream_t, const GradInputOperands<__nv_bfloat16>&, const RowShape&, const ColumnTiling&);
 template void batch_norm_grad_fixed(cudaStream_t, const float*, const float*, const float*, float, float*, const float*,
                                     const RowShape&, const ColumnTiling&);
 template void batch_norm_grad_fixed(cudaStream_t, const __half*, const float*, const float*, float, __half*, const __half*,
                                     const RowShape&, const ColumnTiling&);
+template void batch_norm_grad_fixed(cudaStream_t, const __nv_bfloat16*, const float*, const float*, float, __nv_bfloat16*,
+                                    const __nv_bfloat16*, const RowShape&, const ColumnTiling&);
 
 }  // namespace snug::backends::cuda::launch

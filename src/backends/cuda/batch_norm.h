@@ -1,6 +1,7 @@
-// Batch norm over channels-last rows. T: float or __half; statistics, parameters and sums are float.
+// Batch norm over channels-last rows. T: float, __half or __nv_bfloat16; statistics, parameters and sums are float.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "base/error.h"
+
 namespace snug::backends::cuda {
 
 namespace {
@@ -17,8 +19,8 @@ class LayoutCheck {
   std::optional<std::string> operator()(const Type& type) {
     if (type.elements() > kMaxElements) return "values have at most 2^31 - 1 elements here";
     if (type.shape.rank() <= 2) return std::nullopt;
-    if (layouts_ == Layouts::channels_last && type.layout.kind != Layout::Kind::channels_last)
-      return "values of rank 4 are channels_last here; relayout it first";
+    if (layouts_ == Layouts::images && type.layout.kind != Layout::Kind::channels_last)
+      return "images are channels_last here; relayout it first";
     if (!layout_) layout_ = type.layout.kind;
     if (layouts_ == Layouts::equal && type.layout.kind != *layout_) return "an operand before it has another layout";
     return std::nullopt;
@@ -32,9 +34,8 @@ class LayoutCheck {
 }  // namespace
 
 std::optional<std::string> refusal(const Signature& signature, const KernelQuery& query) {
-  return backends::refusal(
-      {.real = {DType::f32, DType::f16}, .real_sentence = "values are f32 or f16 here", .also = LayoutCheck(signature.layouts)},
-      signature.elements(), query);
+  return backends::refusal({.who = "this backend", .real = Reals::kDTypes, .also = LayoutCheck(signature.layouts)},
+                           signature.elements(), query);
 }
 
 KernelMatch match_operands(const Signature& signature, WorkspaceOf workspace, const KernelQuery& query) {
@@ -42,9 +43,11 @@ KernelMatch match_operands(const Signature& signature, WorkspaceOf workspace, co
   return Accept{.workspace = workspace(query)};
 }
 
-std::unique_ptr<BoundKernel> bind_by_dtype(const Signature& signature, Binder f32, Binder f16, const KernelArguments& arguments) {
+std::unique_ptr<BoundKernel> bind_one(std::span<const Binder> binders, const Signature& signature,
+                                      const KernelArguments& arguments) {
   const DType dtype = computing_dtype(signature.elements(), arguments.inputs, arguments.outputs);
-  return (dtype == DType::f16 ? f16 : f32)(Call(arguments));
+  SNUG_CHECK(Reals::contains(dtype), "this backend has no kernels for {}", name_of(dtype));
+  return binders[Reals::place_of(dtype)](Call(arguments));
 }
 
 }  // namespace snug::backends::cuda

@@ -1,9 +1,11 @@
-// What a kernel of this backend is bound to, and the frame that makes a KernelDef of two functions, one for each stored type:
+// What a kernel of this backend is bound to, and the frame that makes a KernelDef of one function for each stored type:
 //
 //   template <typename T> std::unique_ptr<BoundKernel> bind_relu(const Call& call) {
 //     return call.launch([x = call.in<T>(0), ...](cudaStream_t stream) { launch::relu<T>(stream, x, ...); });
 //   }
-//   constinit const KernelDef relu = define<bind_relu<float>, bind_relu<__half>>("cuda_relu");
+//   constinit const KernelDef relu = define<[]<typename T>() { return bind_relu<T>; }>("cuda_relu");
+//
+// T runs over `Reals`. A function that is no template is given as it is: define<bind_factor, kFactor>.
 //
 // Everything is read from types and attributes when a kernel is bound; its run() only enqueues. What changes between steps is
 // read on the device, from the scalar block.
@@ -16,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "backends/cuda/device.h"
@@ -23,19 +26,30 @@
 #include "ir/kernel.h"
 #include "ir/scalars.h"
 
+namespace snug::backends {
+
+template <>
+inline constexpr DType kStoredAs<__half> = DType::f16;
+template <>
+inline constexpr DType kStoredAs<__nv_bfloat16> = DType::bf16;
+
+}  // namespace snug::backends
+
 namespace snug::backends::cuda {
 
 enum class Layouts : std::uint8_t {
-  channels_last,  // of every operand of rank 4
-  equal,          // any one, the same for all operands of rank 3 and more: the kernel goes by position
+  equal,   // any one, the same for all operands of rank 3 and more: the kernel goes by position
+  images,  // operands of rank 3 and more are channels-last: the kernel knows channels and pixels
   any,
 };
 
-// The operands of a kernel in order; those not listed are real.
+// What values are stored as; computed with in f32.
+using Reals = RealTypes<float, __half, __nv_bfloat16>;
+
 struct Signature {
-  decltype(Elements::inputs) inputs{};
-  decltype(Elements::outputs) outputs{};
-  Layouts layouts = Layouts::channels_last;
+  ElementList inputs{};
+  ElementList outputs{};
+  Layouts layouts = Layouts::equal;
 
   Elements elements() const { return {.inputs = inputs, .outputs = outputs}; }
 };
@@ -102,15 +116,21 @@ using WorkspaceOf = Bytes (*)(const KernelQuery&);
 inline Bytes no_workspace(const KernelQuery& /*query*/) { return {}; }
 
 KernelMatch match_operands(const Signature& signature, WorkspaceOf workspace, const KernelQuery& query);
-std::unique_ptr<BoundKernel> bind_by_dtype(const Signature& signature, Binder f32, Binder f16, const KernelArguments& arguments);
+// `binders`: one for each of Reals.
+std::unique_ptr<BoundKernel> bind_one(std::span<const Binder> binders, const Signature& signature,
+                                      const KernelArguments& arguments);
 
 // `op`: by default what follows the kernel's first underscore; the part before it names the library.
-template <Binder F32, Binder F16, Signature Operands = Signature{}, WorkspaceOf Workspace = no_workspace>
+template <auto BinderOf, Signature Operands = Signature{}, WorkspaceOf Workspace = no_workspace>
 consteval KernelDef define(std::string_view name, std::string_view op = {}) {
   return {.name = name,
           .op = op.empty() ? name.substr(name.find('_') + 1) : op,
           .match = [](const KernelQuery& query) { return match_operands(Operands, Workspace, query); },
-          .bind = [](const KernelArguments& arguments) { return bind_by_dtype(Operands, F32, F16, arguments); }};
+          .bind =
+              [](const KernelArguments& arguments) {
+                static constexpr auto kBinders = Reals::functions<BinderOf>();
+                return bind_one(kBinders, Operands, arguments);
+              }};
 }
 
 }  // namespace snug::backends::cuda

@@ -8,6 +8,8 @@ namespace snug::backends::cuda {
 
 namespace {
 
+constexpr Signature kImages{.layouts = Layouts::images};
+
 ConvolutionProblem problem_of(ConvolutionKind kind, const Attributes& attributes, const Type& first, const Type& second,
                               const Type& output) {
   // (x, w) -> y;  (dy, w) -> dx;  (dy, x) -> dw
@@ -20,7 +22,7 @@ ConvolutionProblem problem_of(ConvolutionKind kind, const Attributes& attributes
 
 template <ConvolutionKind Kind>
 KernelMatch match(const KernelQuery& query) {
-  if (auto reason = refusal(Signature{}, query)) return Refuse{*reason};
+  if (auto reason = refusal(kImages, query)) return Refuse{*reason};
   if (accumulates(query.attributes)) return Refuse{"cuDNN would round the sum once where a separate addition rounds twice"};
   if (query.device == nullptr) return Refuse{"there is no device to ask"};
   CudaDevice& device = cuda_device(query.device);
@@ -61,9 +63,9 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const Call& call) {
                                            call.workspace_bytes());
 }
 
-template <ConvolutionKind Kind, Binder F32, Binder F16>
+template <ConvolutionKind Kind, auto BinderOf>
 consteval KernelDef define_cudnn(std::string_view name) {
-  KernelDef kernel = define<F32, F16>(name);
+  KernelDef kernel = define<BinderOf>(name);
   kernel.match = match<Kind>;
   return kernel;
 }
@@ -71,10 +73,10 @@ consteval KernelDef define_cudnn(std::string_view name) {
 }  // namespace
 
 constinit const KernelDef cudnn_conv2d =
-    define_cudnn<ConvolutionKind::forward, bind_forward<float>, bind_forward<__half>>("cudnn_conv2d");
+    define_cudnn<ConvolutionKind::forward, []<typename T>() { return bind_forward<T>; }>("cudnn_conv2d");
 constinit const KernelDef cudnn_conv2d_grad_input =
-    define_cudnn<ConvolutionKind::grad_input, bind_grad_input<float>, bind_grad_input<__half>>("cudnn_conv2d_grad_input");
+    define_cudnn<ConvolutionKind::grad_input, []<typename T>() { return bind_grad_input<T>; }>("cudnn_conv2d_grad_input");
 constinit const KernelDef cudnn_conv2d_grad_weight =
-    define_cudnn<ConvolutionKind::grad_weight, bind_grad_weight<float>, bind_grad_weight<__half>>("cudnn_conv2d_grad_weight");
+    define_cudnn<ConvolutionKind::grad_weight, []<typename T>() { return bind_grad_weight<T>; }>("cudnn_conv2d_grad_weight");
 
 }  // namespace snug::backends::cuda

@@ -73,7 +73,9 @@ constexpr std::int64_t kX = 'x';
 constexpr std::int64_t kWeight = 'w';
 constexpr std::int64_t kY = 'y';
 
-cudnnDataType_t data_type(DType dtype) { return dtype == DType::f16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT; }
+cudnnDataType_t data_type(DType dtype) {
+  return dtype == DType::f16 ? CUDNN_DATA_HALF : dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+}
 
 // Dimensions are logical (N,C,H,W or O,I,H,W), the layout channels-last.
 Descriptor tensor(std::int64_t id, DType dtype, std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {

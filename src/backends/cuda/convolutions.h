@@ -22,7 +22,7 @@ enum class ConvolutionKind : std::uint8_t { forward, grad_input, grad_weight };
 struct ConvolutionProblem {
   ConvolutionKind kind;
   ops::Conv2dGeometry geometry;
-  DType dtype;                                // f32 or f16, of all three operands; sums are in f32
+  DType dtype;                                // f32, f16 or bf16, of all three operands; sums are in f32
   std::optional<Bytes> workspace_limit = {};  // nothing: the device's
 };
 

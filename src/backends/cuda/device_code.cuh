@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include "backends/cuda/check.h"
@@ -18,6 +19,7 @@ inline unsigned blocks_for(std::int64_t items, unsigned per_block = kThreads) {
 // Values are stored as T and computed in float; f64 (the metrics alone) in double.
 __device__ inline float widen(float value) { return value; }
 __device__ inline float widen(__half value) { return __half2float(value); }
+__device__ inline float widen(__nv_bfloat16 value) { return __bfloat162float(value); }
 __device__ inline double widen(double value) { return value; }
 
 template <typename T, typename Wide>
@@ -31,6 +33,14 @@ __device__ inline __half narrow<__half, float>(float value) {
 template <>
 __device__ inline __half narrow<__half, double>(double value) {
   return __double2half(value);
+}
+template <>
+__device__ inline __nv_bfloat16 narrow<__nv_bfloat16, float>(float value) {
+  return __float2bfloat16_rn(value);
+}
+template <>
+__device__ inline __nv_bfloat16 narrow<__nv_bfloat16, double>(double value) {
+  return __double2bfloat16(value);
 }
 
 // The bits of a separate `add` node: the result is rounded to T first, then added, and rounded again. No addend: no addition.

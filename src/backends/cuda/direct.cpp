@@ -8,6 +8,8 @@ namespace snug::backends::cuda {
 
 namespace {
 
+constexpr Signature kImages{.layouts = Layouts::images};
+
 template <typename T>
 std::unique_ptr<BoundKernel> bind_conv2d(const Call& call) {
   return call.launch([x = call.in<T>(0), weight = call.in<T>(1), bias = call.input_count() == 3 ? call.in<T>(2) : nullptr,
@@ -90,27 +92,27 @@ std::unique_ptr<BoundKernel> bind_linear_grad_weight(const Call& call) {
 
 KernelMatch match_fresh(const KernelQuery& query) {
   if (accumulates(query.attributes)) return Refuse{"this kernel makes only fresh values"};
-  return match_operands(Signature{}, no_workspace, query);
+  return match_operands(kImages, no_workspace, query);
 }
 
-template <Binder F32, Binder F16>
+template <auto BinderOf>
 consteval KernelDef define_fresh(std::string_view name) {
-  KernelDef kernel = define<F32, F16>(name);
+  KernelDef kernel = define<BinderOf>(name);
   kernel.match = match_fresh;
   return kernel;
 }
 
 }  // namespace
 
-constinit const KernelDef conv2d = define_fresh<bind_conv2d<float>, bind_conv2d<__half>>("cuda_conv2d");
+constinit const KernelDef conv2d = define_fresh<[]<typename T>() { return bind_conv2d<T>; }>("cuda_conv2d");
 constinit const KernelDef conv2d_grad_input =
-    define_fresh<bind_conv2d_grad_input<float>, bind_conv2d_grad_input<__half>>("cuda_conv2d_grad_input");
+    define_fresh<[]<typename T>() { return bind_conv2d_grad_input<T>; }>("cuda_conv2d_grad_input");
 constinit const KernelDef conv2d_grad_weight =
-    define_fresh<bind_conv2d_grad_weight<float>, bind_conv2d_grad_weight<__half>>("cuda_conv2d_grad_weight");
-constinit const KernelDef linear = define_fresh<bind_linear<float>, bind_linear<__half>>("cuda_linear");
+    define_fresh<[]<typename T>() { return bind_conv2d_grad_weight<T>; }>("cuda_conv2d_grad_weight");
+constinit const KernelDef linear = define_fresh<[]<typename T>() { return bind_linear<T>; }>("cuda_linear");
 constinit const KernelDef linear_grad_input =
-    define_fresh<bind_linear_grad_input<float>, bind_linear_grad_input<__half>>("cuda_linear_grad_input");
+    define_fresh<[]<typename T>() { return bind_linear_grad_input<T>; }>("cuda_linear_grad_input");
 constinit const KernelDef linear_grad_weight =
-    define_fresh<bind_linear_grad_weight<float>, bind_linear_grad_weight<__half>>("cuda_linear_grad_weight");
+    define_fresh<[]<typename T>() { return bind_linear_grad_weight<T>; }>("cuda_linear_grad_weight");
 
 }  // namespace snug::backends::cuda

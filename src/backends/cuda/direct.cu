@@ -173,5 +173,6 @@ void product(cudaStream_t stream, const T* a, const T* b, const T* bias, T* resu
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);
+SNUG_INSTANTIATE(__nv_bfloat16);
 
 }  // namespace snug::backends::cuda::launch

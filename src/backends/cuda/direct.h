@@ -1,10 +1,11 @@
 // Products written out plainly: for what NVIDIA's libraries refuse (depthwise convolutions, odd shapes). Correct for every shape,
-// not fast, and never into a sum: a plan would rather take these than add after a fast kernel. T: float or __half, summed in
-// float.
+// not fast, and never into a sum: a plan would rather take these than add after a fast kernel. T: float, __half or __nv_bfloat16,
+// summed in float.
 #pragma once
 
 #include <cstdint>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

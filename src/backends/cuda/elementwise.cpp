@@ -44,19 +44,18 @@ std::unique_ptr<BoundKernel> bind_add(const Call& call) {
 // The metrics are f64: the step's sum of losses.
 std::unique_ptr<BoundKernel> bind_add_metrics(const Call& call) { return bind_add<double>(call); }
 
-constexpr Signature kByPosition{.layouts = Layouts::equal};
-constexpr Signature kFromBits{.inputs = {Element::real, Element::bits}, .layouts = Layouts::equal};
-constexpr Signature kToBits{.outputs = {Element::bits}, .layouts = Layouts::equal};
-constexpr Signature kMetrics{.inputs = {Element::metrics, Element::metrics}, .outputs = {Element::metrics}};
+constexpr Signature kFromBits{.inputs = {Element::real, Element::bits}};
+constexpr Signature kToBits{.outputs = {Element::bits}};
+constexpr Signature kMetrics{.inputs = ElementList().and_all(Element::metrics), .outputs = {Element::metrics}};
 
 }  // namespace
 
-constinit const KernelDef relu = define<bind_relu<float>, bind_relu<__half>, kByPosition>("cuda_relu");
-constinit const KernelDef relu_grad = define<bind_relu_grad<float>, bind_relu_grad<__half>, kByPosition>("cuda_relu_grad");
+constinit const KernelDef relu = define<[]<typename T>() { return bind_relu<T>; }>("cuda_relu");
+constinit const KernelDef relu_grad = define<[]<typename T>() { return bind_relu_grad<T>; }>("cuda_relu_grad");
 constinit const KernelDef relu_grad_bits =
-    define<bind_relu_grad_bits<float>, bind_relu_grad_bits<__half>, kFromBits>("cuda_relu_grad_bits");
-constinit const KernelDef sign_bits = define<bind_sign_bits<float>, bind_sign_bits<__half>, kToBits>("cuda_sign_bits");
-constinit const KernelDef add = define<bind_add<float>, bind_add<__half>, kByPosition>("cuda_add");
-constinit const KernelDef add_metrics = define<bind_add_metrics, bind_add_metrics, kMetrics>("cuda_add_metrics", "add");
+    define<[]<typename T>() { return bind_relu_grad_bits<T>; }, kFromBits>("cuda_relu_grad_bits");
+constinit const KernelDef sign_bits = define<[]<typename T>() { return bind_sign_bits<T>; }, kToBits>("cuda_sign_bits");
+constinit const KernelDef add = define<[]<typename T>() { return bind_add<T>; }>("cuda_add");
+constinit const KernelDef add_metrics = define<bind_add_metrics, kMetrics>("cuda_add_metrics", "add");
 
 }  // namespace snug::backends::cuda

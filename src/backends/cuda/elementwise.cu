@@ -139,14 +139,21 @@ void add(cudaStream_t stream, const T* a, const T* b, T* y, std::int64_t count) 
 
 template void relu(cudaStream_t, const float*, float*, std::int64_t);
 template void relu(cudaStream_t, const __half*, __half*, std::int64_t);
+template void relu(cudaStream_t, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t);
 template void relu_grad(cudaStream_t, const float*, const float*, float*, const float*, std::int64_t);
 template void relu_grad(cudaStream_t, const __half*, const __half*, __half*, const __half*, std::int64_t);
+template void relu_grad(cudaStream_t, const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*, const __nv_bfloat16*,
+                        std::int64_t);
 template void relu_grad_bits(cudaStream_t, const float*, const std::uint8_t*, float*, const float*, std::int64_t);
 template void relu_grad_bits(cudaStream_t, const __half*, const std::uint8_t*, __half*, const __half*, std::int64_t);
+template void relu_grad_bits(cudaStream_t, const __nv_bfloat16*, const std::uint8_t*, __nv_bfloat16*, const __nv_bfloat16*,
+                             std::int64_t);
 template void sign_bits(cudaStream_t, const float*, std::uint8_t*, std::int64_t);
 template void sign_bits(cudaStream_t, const __half*, std::uint8_t*, std::int64_t);
+template void sign_bits(cudaStream_t, const __nv_bfloat16*, std::uint8_t*, std::int64_t);
 template void add(cudaStream_t, const float*, const float*, float*, std::int64_t);
 template void add(cudaStream_t, const __half*, const __half*, __half*, std::int64_t);
+template void add(cudaStream_t, const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t);
 template void add(cudaStream_t, const double*, const double*, double*, std::int64_t);
 
 }  // namespace snug::backends::cuda::launch

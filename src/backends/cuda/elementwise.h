@@ -1,9 +1,10 @@
 // Kernels that go by position: every operand lies in the same order. Outputs may lie in the bytes of any input, which each thread
-// has read before it writes. T: float or __half (add also double).
+// has read before it writes. T: float, __half or __nv_bfloat16 (add also double).
 #pragma once
 
 #include <cstdint>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

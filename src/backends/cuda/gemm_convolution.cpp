@@ -10,12 +10,14 @@ namespace snug::backends::cuda {
 
 namespace {
 
+constexpr Signature kImages{.layouts = Layouts::images};
+
 constexpr std::string_view kNumerics = "cuda-gemm";
 
 // Nothing when these kernels take it.
 std::optional<std::string> refusal_of(const KernelQuery& query) {
-  if (auto reason = refusal(Signature{}, query)) return reason;
-  if (query.outputs[0].dtype != DType::f32) return "tensor cores are faster for f16";
+  if (auto reason = refusal(kImages, query)) return reason;
+  if (query.outputs[0].dtype != DType::f32) return "tensor cores are faster for 16 bits";
   if (query.device == nullptr) return "there is no device to ask";
   if (cuda_device(query.device).options().allow_tf32) return "tensor cores are faster where TF32 is allowed";
   return std::nullopt;
@@ -75,10 +77,10 @@ std::unique_ptr<BoundKernel> bind_grad_weight(const Call& call) {
 
 using Match = KernelMatch (*)(const KernelQuery&);
 
-// The binder for f16 is never reached: match refuses it.
+// Never bound for 16 bits: match refuses them.
 template <Binder F32>
 consteval KernelDef define_gemm(std::string_view name, std::string_view op, Match match) {
-  KernelDef kernel = define<F32, F32>(name, op);
+  KernelDef kernel = define<F32>(name, op);
   kernel.match = match;
   return kernel;
 }

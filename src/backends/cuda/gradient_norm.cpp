@@ -37,8 +37,8 @@ constexpr Signature kFinite{.inputs = {Element::metrics}, .outputs = {Element::m
 }  // namespace
 
 constinit const KernelDef sum_of_squares =
-    define<bind_sum<float>, bind_sum<__half>, kSum, workspace_of_squares>("cuda_sum_of_squares");
-constinit const KernelDef clip_factor = define<bind_factor, bind_factor, kFactor>("cuda_clip_factor");
-constinit const KernelDef finite_factor = define<bind_finite, bind_finite, kFinite>("cuda_finite_factor");
+    define<[]<typename T>() { return bind_sum<T>; }, kSum, workspace_of_squares>("cuda_sum_of_squares");
+constinit const KernelDef clip_factor = define<bind_factor, kFactor>("cuda_clip_factor");
+constinit const KernelDef finite_factor = define<bind_finite, kFinite>("cuda_finite_factor");
 
 }  // namespace snug::backends::cuda

@@ -89,5 +89,6 @@ void finite_factor(cudaStream_t stream, const Metrics* metrics, GradientNorm* re
 
 template void sum_of_squares(cudaStream_t, const float*, const double*, double*, double*, std::int64_t);
 template void sum_of_squares(cudaStream_t, const __half*, const double*, double*, double*, std::int64_t);
+template void sum_of_squares(cudaStream_t, const __nv_bfloat16*, const double*, double*, double*, std::int64_t);
 
 }  // namespace snug::backends::cuda::launch

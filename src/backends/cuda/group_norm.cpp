@@ -59,17 +59,19 @@ Bytes workspace_of_parameters(const KernelQuery& query) {
 }
 
 constexpr Element kStat = Element::statistic;
-constexpr Signature kGroupNorm{.inputs = {Element::real, kStat, kStat}, .outputs = {Element::real, kStat, kStat}};
-constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat}};
-constexpr Signature kGradParameters{.inputs = {Element::real, Element::real, kStat, kStat}, .outputs = {kStat, kStat}};
+constexpr Signature kGroupNorm{
+    .inputs = {Element::real, kStat, kStat}, .outputs = {Element::real, kStat, kStat}, .layouts = Layouts::images};
+constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat}, .layouts = Layouts::images};
+constexpr Signature kGradParameters{
+    .inputs = {Element::real, Element::real, kStat, kStat}, .outputs = {kStat, kStat}, .layouts = Layouts::images};
 
 }  // namespace
 
-constinit const KernelDef group_norm = define<bind_group_norm<float>, bind_group_norm<__half>, kGroupNorm>("cuda_group_norm");
+constinit const KernelDef group_norm = define<[]<typename T>() { return bind_group_norm<T>; }, kGroupNorm>("cuda_group_norm");
 constinit const KernelDef group_norm_grad_input =
-    define<bind_grad_input<float>, bind_grad_input<__half>, kGradInput>("cuda_group_norm_grad_input");
+    define<[]<typename T>() { return bind_grad_input<T>; }, kGradInput>("cuda_group_norm_grad_input");
 constinit const KernelDef group_norm_grad_parameters =
-    define<bind_grad_parameters<float>, bind_grad_parameters<__half>, kGradParameters, workspace_of_parameters>(
+    define<[]<typename T>() { return bind_grad_parameters<T>; }, kGradParameters, workspace_of_parameters>(
         "cuda_group_norm_grad_parameters");
 
 }  // namespace snug::backends::cuda

@@ -179,5 +179,6 @@ void group_norm_grad_parameters(cudaStream_t stream, const T* dy, const T* x, co
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);
+SNUG_INSTANTIATE(__nv_bfloat16);
 
 }  // namespace snug::backends::cuda::launch

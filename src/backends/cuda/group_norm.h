@@ -1,6 +1,8 @@
-// Group norm of channels-last images: one block an example and group. T: float or __half; statistics and parameters are float.
+// Group norm of channels-last images: one block an example and group. T: float, __half or __nv_bfloat16; statistics and
+// parameters are float.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

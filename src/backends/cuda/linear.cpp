@@ -63,7 +63,7 @@ std::unique_ptr<BoundKernel> bind(const Call& call) {
 
 template <ProblemOf Problem>
 consteval KernelDef define_cublaslt(std::string_view name) {
-  KernelDef kernel = define<bind<Problem, float>, bind<Problem, __half>>(name);
+  KernelDef kernel = define<[]<typename T>() { return bind<Problem, T>; }>(name);
   kernel.match = match<Problem>;
   return kernel;
 }

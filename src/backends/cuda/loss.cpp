@@ -40,8 +40,8 @@ constexpr Signature kGrad{.inputs = {Element::real, Element::labels, Element::sc
 }  // namespace
 
 constinit const KernelDef softmax_cross_entropy =
-    define<bind_loss<float>, bind_loss<__half>, kLoss>("cuda_softmax_cross_entropy");
+    define<[]<typename T>() { return bind_loss<T>; }, kLoss>("cuda_softmax_cross_entropy");
 constinit const KernelDef softmax_cross_entropy_grad =
-    define<bind_grad<float>, bind_grad<__half>, kGrad>("cuda_softmax_cross_entropy_grad");
+    define<[]<typename T>() { return bind_grad<T>; }, kGrad>("cuda_softmax_cross_entropy_grad");
 
 }  // namespace snug::backends::cuda

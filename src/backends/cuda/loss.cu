@@ -145,5 +145,6 @@ void softmax_cross_entropy_grad(cudaStream_t stream, const T* logits, const Loss
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);
+SNUG_INSTANTIATE(__nv_bfloat16);
 
 }  // namespace snug::backends::cuda::launch

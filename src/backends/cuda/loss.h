@@ -1,8 +1,9 @@
-// Softmax cross-entropy of a matrix of logits [rows, classes]. T: float or __half.
+// Softmax cross-entropy of a matrix of logits [rows, classes]. T: float, __half or __nv_bfloat16.
 #pragma once
 
 #include <cstdint>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

@@ -27,10 +27,14 @@ Operation make_operation(const MatrixProblem& problem, bool allow_tf32) {
   return Operation(raw);
 }
 
+cudaDataType_t data_type(DType dtype) {
+  return dtype == DType::f16 ? CUDA_R_16F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t raw = nullptr;
   // Columns lie one after the other, without gaps.
-  check_cublas(cublasLtMatrixLayoutCreate(&raw, dtype == DType::f16 ? CUDA_R_16F : CUDA_R_32F, static_cast<std::uint64_t>(rows),
+  check_cublas(cublasLtMatrixLayoutCreate(&raw, data_type(dtype), static_cast<std::uint64_t>(rows),
                                           static_cast<std::uint64_t>(columns), rows),
                "cublasLtMatrixLayoutCreate");
   return MatrixLayout(raw);

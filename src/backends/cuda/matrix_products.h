@@ -18,7 +18,7 @@ namespace snug::backends::cuda {
 struct MatrixProblem {
   std::int64_t rows, columns, depth;
   bool left_transposed, right_transposed;  // stored as [depth, rows], [columns, depth]
-  DType dtype;                             // f32 or f16, of all three; sums are in f32
+  DType dtype;                             // f32, f16 or bf16, of all three; sums are in f32
 };
 
 // An algorithm that was found for a problem, and the descriptions it works on.

@@ -145,26 +145,31 @@ std::unique_ptr<BoundKernel> bind_relayout(const Call& call) {
   });
 }
 
-constexpr Signature kToArgmax{.outputs = {Element::argmax}};
-constexpr Signature kFromArgmax{.inputs = {Element::real, Element::argmax}};
+constexpr Signature kToArgmax{.outputs = {Element::argmax}, .layouts = Layouts::images};
+constexpr Signature kFromArgmax{.inputs = {Element::real, Element::argmax}, .layouts = Layouts::images};
+constexpr Signature kImages{.layouts = Layouts::images};
 constexpr Signature kAnyLayout{.layouts = Layouts::any};
 
 }  // namespace
 
-constinit const KernelDef max_pool = define<bind_max_pool<float>, bind_max_pool<__half>>("cuda_max_pool");
-constinit const KernelDef max_pool_grad = define<bind_max_pool_grad<float>, bind_max_pool_grad<__half>>("cuda_max_pool_grad");
-constinit const KernelDef max_pool_argmax = define<bind_argmax<float>, bind_argmax<__half>, kToArgmax>("cuda_max_pool_argmax");
+constinit const KernelDef max_pool = define<[]<typename T>() { return bind_max_pool<T>; }, kImages>("cuda_max_pool");
+constinit const KernelDef max_pool_grad =
+    define<[]<typename T>() { return bind_max_pool_grad<T>; }, kImages>("cuda_max_pool_grad");
+constinit const KernelDef max_pool_argmax =
+    define<[]<typename T>() { return bind_argmax<T>; }, kToArgmax>("cuda_max_pool_argmax");
 constinit const KernelDef max_pool_grad_argmax =
-    define<bind_max_pool_grad_argmax<float>, bind_max_pool_grad_argmax<__half>, kFromArgmax>("cuda_max_pool_grad_argmax");
-constinit const KernelDef avg_pool = define<bind_avg_pool<float>, bind_avg_pool<__half>>("cuda_avg_pool");
-constinit const KernelDef avg_pool_grad = define<bind_avg_pool_grad<float>, bind_avg_pool_grad<__half>>("cuda_avg_pool_grad");
+    define<[]<typename T>() { return bind_max_pool_grad_argmax<T>; }, kFromArgmax>("cuda_max_pool_grad_argmax");
+constinit const KernelDef avg_pool = define<[]<typename T>() { return bind_avg_pool<T>; }, kImages>("cuda_avg_pool");
+constinit const KernelDef avg_pool_grad =
+    define<[]<typename T>() { return bind_avg_pool_grad<T>; }, kImages>("cuda_avg_pool_grad");
 constinit const KernelDef global_avg_pool =
-    define<bind_global_avg_pool<float>, bind_global_avg_pool<__half>>("cuda_global_avg_pool");
+    define<[]<typename T>() { return bind_global_avg_pool<T>; }, kImages>("cuda_global_avg_pool");
 constinit const KernelDef global_avg_pool_grad =
-    define<bind_global_avg_pool_grad<float>, bind_global_avg_pool_grad<__half>>("cuda_global_avg_pool_grad");
-constinit const KernelDef shortcut = define<bind_shortcut<float>, bind_shortcut<__half>>("cuda_shortcut");
-constinit const KernelDef shortcut_grad = define<bind_shortcut_grad<float>, bind_shortcut_grad<__half>>("cuda_shortcut_grad");
-constinit const KernelDef reshape = define<bind_copy, bind_copy, kAnyLayout>("cuda_reshape");
-constinit const KernelDef relayout = define<bind_relayout<float>, bind_relayout<__half>, kAnyLayout>("cuda_relayout");
+    define<[]<typename T>() { return bind_global_avg_pool_grad<T>; }, kImages>("cuda_global_avg_pool_grad");
+constinit const KernelDef shortcut = define<[]<typename T>() { return bind_shortcut<T>; }, kImages>("cuda_shortcut");
+constinit const KernelDef shortcut_grad =
+    define<[]<typename T>() { return bind_shortcut_grad<T>; }, kImages>("cuda_shortcut_grad");
+constinit const KernelDef reshape = define<bind_copy, kAnyLayout>("cuda_reshape");
+constinit const KernelDef relayout = define<[]<typename T>() { return bind_relayout<T>; }, kAnyLayout>("cuda_relayout");
 
 }  // namespace snug::backends::cuda

@@ -345,5 +345,6 @@ void transpose_examples(cudaStream_t stream, const T* x, T* y, std::uint32_t inn
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);
+SNUG_INSTANTIATE(__nv_bfloat16);
 
 }  // namespace snug::backends::cuda::launch

@@ -1,8 +1,10 @@
-// Windows over channels-last pixels: pooling, the parameter-free shortcut, and the change of layout. T: float or __half.
+// Windows over channels-last pixels: pooling, the parameter-free shortcut, and the change of layout. T: float, __half or
+// __nv_bfloat16.
 #pragma once
 
 #include <cstdint>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

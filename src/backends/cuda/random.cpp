@@ -72,11 +72,10 @@ std::unique_ptr<BoundKernel> bind_image_input(const Call& call) {
        count = call.elements()](cudaStream_t stream) { launch::image_input<T>(stream, images, y, scalars, constants, count); });
 }
 
-constexpr Signature kDropout{.inputs = {Element::real, Element::scalars}, .layouts = Layouts::equal};
-constexpr Signature kDrawn{.inputs = {Element::real, Element::scalars}, .layouts = Layouts::equal};
-constexpr Signature kFilled{.layouts = Layouts::equal};
+constexpr Signature kDropout{.inputs = {Element::real, Element::scalars}};
+constexpr Signature kDrawn{.inputs = {Element::real, Element::scalars}};
 constexpr Signature kMetrics{.inputs = {Element::metrics}, .outputs = {Element::metrics}};
-constexpr Signature kImages{.inputs = {Element::image_bytes, Element::scalars}};
+constexpr Signature kImages{.inputs = {Element::image_bytes, Element::scalars}, .layouts = Layouts::images};
 
 KernelMatch match_image_input(const KernelQuery& query) {
   if (query.inputs[0].shape[1] > launch::kMaxImageChannels) {
@@ -87,18 +86,18 @@ KernelMatch match_image_input(const KernelQuery& query) {
 }
 
 consteval KernelDef define_image_input() {
-  KernelDef kernel = define<bind_image_input<float>, bind_image_input<__half>, kImages>("cuda_image_input");
+  KernelDef kernel = define<[]<typename T>() { return bind_image_input<T>; }, kImages>("cuda_image_input");
   kernel.match = match_image_input;
   return kernel;
 }
 
 }  // namespace
 
-constinit const KernelDef dropout = define<bind_dropout<float>, bind_dropout<__half>, kDropout>("cuda_dropout");
-constinit const KernelDef fill = define<bind_fill<float>, bind_fill<__half>, kFilled>("cuda_fill");
-constinit const KernelDef fill_metrics = define<bind_fill_metrics, bind_fill_metrics, kMetrics>("cuda_fill_metrics", "fill");
-constinit const KernelDef init_normal = define<bind_init_normal<float>, bind_init_normal<__half>, kDrawn>("cuda_init_normal");
-constinit const KernelDef init_uniform = define<bind_init_uniform<float>, bind_init_uniform<__half>, kDrawn>("cuda_init_uniform");
+constinit const KernelDef dropout = define<[]<typename T>() { return bind_dropout<T>; }, kDropout>("cuda_dropout");
+constinit const KernelDef fill = define<[]<typename T>() { return bind_fill<T>; }>("cuda_fill");
+constinit const KernelDef fill_metrics = define<bind_fill_metrics, kMetrics>("cuda_fill_metrics", "fill");
+constinit const KernelDef init_normal = define<[]<typename T>() { return bind_init_normal<T>; }, kDrawn>("cuda_init_normal");
+constinit const KernelDef init_uniform = define<[]<typename T>() { return bind_init_uniform<T>; }, kDrawn>("cuda_init_uniform");
 constinit const KernelDef image_input = define_image_input();
 
 }  // namespace snug::backends::cuda

@@ -128,5 +128,6 @@ template void fill(cudaStream_t, double*, double, std::int64_t);
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);
+SNUG_INSTANTIATE(__nv_bfloat16);
 
 }  // namespace snug::backends::cuda::launch

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
@@ -22,7 +23,7 @@ template <typename T>
 void dropout(cudaStream_t stream, const T* x, T* y, const Scalars* scalars, double probability, std::uint64_t key,
              std::uint64_t draws_per_example, LogicalOrder order, std::int64_t count);
 
-// T: float, __half or double.
+// T: float, __half, __nv_bfloat16 or double.
 template <typename T>
 void fill(cudaStream_t stream, T* w, double value, std::int64_t count);
 template <typename T>

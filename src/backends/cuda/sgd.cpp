@@ -32,17 +32,16 @@ std::unique_ptr<BoundKernel> bind_sgd(const Call& call) {
 }
 
 // Momentum and norm are told apart by their dtypes: a node goes with one of the three.
-constexpr Signature kPlain{.inputs = {Element::real, Element::real, Element::scalars, Element::real}, .layouts = Layouts::equal};
-constexpr Signature kClipped{.inputs = {Element::real, Element::real, Element::scalars, Element::metrics},
-                             .layouts = Layouts::equal};
+constexpr Signature kPlain{.inputs = {Element::real, Element::real, Element::scalars, Element::real}};
+constexpr Signature kClipped{.inputs = {Element::real, Element::real, Element::scalars, Element::metrics}};
 constexpr Signature kClippedWithMomentum{
-    .inputs = {Element::real, Element::real, Element::scalars, Element::real, Element::metrics}, .layouts = Layouts::equal};
+    .inputs = {Element::real, Element::real, Element::scalars, Element::real, Element::metrics}};
 
 }  // namespace
 
-constinit const KernelDef sgd = define<bind_sgd<float>, bind_sgd<__half>, kPlain>("cuda_sgd");
-constinit const KernelDef clipped_sgd = define<bind_sgd<float>, bind_sgd<__half>, kClipped>("cuda_clipped_sgd", "sgd");
+constinit const KernelDef sgd = define<[]<typename T>() { return bind_sgd<T>; }, kPlain>("cuda_sgd");
+constinit const KernelDef clipped_sgd = define<[]<typename T>() { return bind_sgd<T>; }, kClipped>("cuda_clipped_sgd", "sgd");
 constinit const KernelDef clipped_sgd_with_momentum =
-    define<bind_sgd<float>, bind_sgd<__half>, kClippedWithMomentum>("cuda_clipped_sgd_with_momentum", "sgd");
+    define<[]<typename T>() { return bind_sgd<T>; }, kClippedWithMomentum>("cuda_clipped_sgd_with_momentum", "sgd");
 
 }  // namespace snug::backends::cuda

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "backends/cuda/device_code.cuh"
 #include "backends/cuda/sgd.h"
 #include "ops/random_draws.h"
@@ -37,12 +39,18 @@ struct Rounding {
     if constexpr (sizeof(T) == 2) {
       if (stochastic) {
         const std::uint32_t word = ops::rounding_word(seed, step, key, element);
-        weight = ops::half_by_chance(weight, word & 0xFFFFU);
-        momentum = ops::half_by_chance(momentum, word >> 16U);
+        weight = by_chance(weight, word & 0xFFFFU);
+        momentum = by_chance(momentum, word >> 16U);
       }
     }
     new_weight = narrow<T>(weight);
     new_momentum = narrow<T>(momentum);
+  }
+
+ private:
+  __device__ static float by_chance(float value, std::uint32_t random) {
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) return ops::bfloat_by_chance(value, random);
+    return ops::half_by_chance(value, random);
   }
 };
 
@@ -100,5 +108,6 @@ void sgd(cudaStream_t stream, const SgdOperands<T>& operands, SgdConstants const
 
 template void sgd(cudaStream_t, const SgdOperands<float>&, SgdConstants, std::int64_t);
 template void sgd(cudaStream_t, const SgdOperands<__half>&, SgdConstants, std::int64_t);
+template void sgd(cudaStream_t, const SgdOperands<__nv_bfloat16>&, SgdConstants, std::int64_t);
 
 }  // namespace snug::backends::cuda::launch

@@ -1,9 +1,10 @@
 // The update of ops/sgd.cpp, by position: every operand lies in the same order. Outputs may lie in the bytes of any input, which
-// each thread has read before it writes. T: float or __half.
+// each thread has read before it writes. T: float, __half or __nv_bfloat16.
 #pragma once
 
 #include <cstdint>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

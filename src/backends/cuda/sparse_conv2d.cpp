@@ -31,7 +31,8 @@ constexpr Bytes kGemmScratch{1 << 20};
 constexpr std::int64_t kMostColumns = std::int64_t{65535} * 32;
 
 // (x, values, columns, rows, bias?) -> y;  (dy, values, columns, rows) -> dx;  (dy, x, columns, rows, sum?) -> gradient
-constexpr Signature kOperands{.inputs = {Element::real, Element::real, Element::image_bytes, Element::labels, Element::real}};
+constexpr Signature kOperands{.inputs = {Element::real, Element::real, Element::packed, Element::index, Element::real},
+                              .layouts = Layouts::images};
 
 template <Kind K>
 const Shape& image_shape(const KernelQuery& query) {
@@ -150,7 +151,7 @@ constexpr std::string_view kGemm = "cuda-gemm";
 template <Kind K>
 KernelMatch match_gemm(const KernelQuery& query) {
   if (auto reason = refusal(kOperands, query)) return Refuse{*reason};
-  if (query.outputs[0].dtype != DType::f32) return Refuse{"tensor cores are faster for f16"};
+  if (query.outputs[0].dtype != DType::f32) return Refuse{"tensor cores are faster for 16 bits"};
   if (query.device == nullptr) return Refuse{"there is no device to ask"};
   if (cuda_device(query.device).options().allow_tf32) return Refuse{"tensor cores are faster where TF32 is allowed"};
   const launch::ConvShape shape = conv_shape(image_shape<K>(query), weight_shape(query.attributes), query.attributes);
@@ -233,16 +234,16 @@ std::unique_ptr<BoundKernel> bind_direct_grad_weight(const Call& call) {
 
 using Match = KernelMatch (*)(const KernelQuery&);
 
-template <Binder F32, Binder F16>
+template <auto BinderOf>
 consteval KernelDef define_as(std::string_view name, std::string_view op, Match match) {
-  KernelDef kernel = define<F32, F16, kOperands>(name, op);
+  KernelDef kernel = define<BinderOf, kOperands>(name, op);
   kernel.match = match;
   return kernel;
 }
-// The binder for f16 is never reached: match refuses it.
+// Never bound for 16 bits: match refuses them.
 template <Binder F32>
 consteval KernelDef define_gemm(std::string_view name, std::string_view op, Match match) {
-  return define_as<F32, F32>(name, op, match);
+  return define_as<F32>(name, op, match);
 }
 
 }  // namespace
@@ -254,21 +255,18 @@ constinit const KernelDef gemm_sparse_conv2d_grad_input = define_gemm<bind_gemm_
 constinit const KernelDef gemm_sparse_conv2d_grad_weight = define_gemm<bind_gemm_grad_weight>(
     "cuda_gemm_sparse_conv2d_grad_weight", "sparse_conv2d_grad_weight", match_gemm<Kind::grad_weight>);
 
-constinit const KernelDef cudnn_sparse_conv2d = define_as<bind_cudnn_forward<float>, bind_cudnn_forward<__half>>(
+constinit const KernelDef cudnn_sparse_conv2d = define_as<[]<typename T>() { return bind_cudnn_forward<T>; }>(
     "cudnn_sparse_conv2d", "sparse_conv2d", match_cudnn<Kind::forward>);
-constinit const KernelDef cudnn_sparse_conv2d_grad_input = define_as<bind_cudnn_grad_input<float>, bind_cudnn_grad_input<__half>>(
+constinit const KernelDef cudnn_sparse_conv2d_grad_input = define_as<[]<typename T>() { return bind_cudnn_grad_input<T>; }>(
     "cudnn_sparse_conv2d_grad_input", "sparse_conv2d_grad_input", match_cudnn<Kind::grad_input>);
-constinit const KernelDef cudnn_sparse_conv2d_grad_weight =
-    define_as<bind_cudnn_grad_weight<float>, bind_cudnn_grad_weight<__half>>(
-        "cudnn_sparse_conv2d_grad_weight", "sparse_conv2d_grad_weight", match_cudnn<Kind::grad_weight>);
+constinit const KernelDef cudnn_sparse_conv2d_grad_weight = define_as<[]<typename T>() { return bind_cudnn_grad_weight<T>; }>(
+    "cudnn_sparse_conv2d_grad_weight", "sparse_conv2d_grad_weight", match_cudnn<Kind::grad_weight>);
 
-constinit const KernelDef direct_sparse_conv2d = define_as<bind_direct_forward<float>, bind_direct_forward<__half>>(
+constinit const KernelDef direct_sparse_conv2d = define_as<[]<typename T>() { return bind_direct_forward<T>; }>(
     "cuda_direct_sparse_conv2d", "sparse_conv2d", match_direct<Kind::forward>);
-constinit const KernelDef direct_sparse_conv2d_grad_input =
-    define_as<bind_direct_grad_input<float>, bind_direct_grad_input<__half>>(
-        "cuda_direct_sparse_conv2d_grad_input", "sparse_conv2d_grad_input", match_direct<Kind::grad_input>);
-constinit const KernelDef direct_sparse_conv2d_grad_weight =
-    define_as<bind_direct_grad_weight<float>, bind_direct_grad_weight<__half>>(
-        "cuda_direct_sparse_conv2d_grad_weight", "sparse_conv2d_grad_weight", match_direct<Kind::grad_weight>);
+constinit const KernelDef direct_sparse_conv2d_grad_input = define_as<[]<typename T>() { return bind_direct_grad_input<T>; }>(
+    "cuda_direct_sparse_conv2d_grad_input", "sparse_conv2d_grad_input", match_direct<Kind::grad_input>);
+constinit const KernelDef direct_sparse_conv2d_grad_weight = define_as<[]<typename T>() { return bind_direct_grad_weight<T>; }>(
+    "cuda_direct_sparse_conv2d_grad_weight", "sparse_conv2d_grad_weight", match_direct<Kind::grad_weight>);
 
 }  // namespace snug::backends::cuda

@@ -180,5 +180,6 @@ void sparse_conv2d_grad_weight(cudaStream_t stream, const T* dy, const T* x, con
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);
+SNUG_INSTANTIATE(__nv_bfloat16);
 
 }  // namespace snug::backends::cuda::launch

@@ -1,4 +1,5 @@
-// Convolutions straight from the nonzeros, without any scratch. Work goes with the density. T: float or __half, summed in float.
+// Convolutions straight from the nonzeros, without any scratch. Work goes with the density. T: float, __half or __nv_bfloat16,
+// summed in float.
 #pragma once
 
 #include "backends/cuda/direct.h"

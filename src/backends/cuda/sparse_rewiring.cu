@@ -252,5 +252,7 @@ template void sparse_rewire<float>(cudaStream_t, std::span<const RewireTensor>, 
                                    std::byte*);
 template void sparse_rewire<__half>(cudaStream_t, std::span<const RewireTensor>, const RewireOperands&, const RewireConstants&,
                                     std::byte*);
+template void sparse_rewire<__nv_bfloat16>(cudaStream_t, std::span<const RewireTensor>, const RewireOperands&,
+                                           const RewireConstants&, std::byte*);
 
 }  // namespace snug::backends::cuda::launch

@@ -107,12 +107,12 @@ Bytes rewire_workspace(const KernelQuery& query) {
   return Bytes(static_cast<std::int64_t>(launch::rewire_scratch(query.attributes.integers("tensor_rows").size())));
 }
 
-constexpr Signature kPattern{.inputs = {Element::image_bytes, Element::labels, Element::scalars},
-                             .outputs = {Element::image_bytes, Element::labels}};
-constexpr Signature kValues{.inputs = {Element::real, Element::image_bytes, Element::labels, Element::scalars}};
+constexpr Signature kPattern{.inputs = {Element::packed, Element::index, Element::scalars},
+                             .outputs = {Element::packed, Element::index}};
+constexpr Signature kValues{.inputs = {Element::real, Element::packed, Element::index, Element::scalars}};
 constexpr Signature kRewire{
-    .inputs = {Element::real, Element::image_bytes, Element::labels, Element::metrics, Element::scalars, Element::real},
-    .outputs = {Element::real, Element::image_bytes, Element::labels, Element::metrics, Element::metrics, Element::real}};
+    .inputs = {Element::real, Element::packed, Element::index, Element::metrics, Element::scalars, Element::real},
+    .outputs = {Element::real, Element::packed, Element::index, Element::metrics, Element::metrics, Element::real}};
 
 template <Signature Operands, WorkspaceOf Workspace>
 KernelMatch match_grid(const KernelQuery& query) {
@@ -120,18 +120,18 @@ KernelMatch match_grid(const KernelQuery& query) {
   return match_operands(Operands, Workspace, query);
 }
 
-template <Binder F32, Binder F16, Signature Operands, WorkspaceOf Workspace = no_workspace>
+template <auto BinderOf, Signature Operands, WorkspaceOf Workspace = no_workspace>
 consteval KernelDef define_of_grid(std::string_view name) {
-  KernelDef kernel = define<F32, F16, Operands, Workspace>(name);
+  KernelDef kernel = define<BinderOf, Operands, Workspace>(name);
   kernel.match = match_grid<Operands, Workspace>;
   return kernel;
 }
 
 }  // namespace
 
-constinit const KernelDef init_sparse_pattern = define_of_grid<bind_pattern, bind_pattern, kPattern>("cuda_init_sparse_pattern");
-constinit const KernelDef init_sparse = define<bind_values<float>, bind_values<__half>, kValues>("cuda_init_sparse");
+constinit const KernelDef init_sparse_pattern = define_of_grid<bind_pattern, kPattern>("cuda_init_sparse_pattern");
+constinit const KernelDef init_sparse = define<[]<typename T>() { return bind_values<T>; }, kValues>("cuda_init_sparse");
 constinit const KernelDef rewire =
-    define_of_grid<bind_rewire<float>, bind_rewire<__half>, kRewire, rewire_workspace>("cuda_rewire");
+    define_of_grid<[]<typename T>() { return bind_rewire<T>; }, kRewire, rewire_workspace>("cuda_rewire");
 
 }  // namespace snug::backends::cuda

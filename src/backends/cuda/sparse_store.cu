@@ -128,5 +128,6 @@ void sparse_gather(cudaStream_t stream, const SparsePattern& pattern, const T* d
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);
+SNUG_INSTANTIATE(__nv_bfloat16);
 
 }  // namespace snug::backends::cuda::launch

@@ -1,11 +1,12 @@
 // The sparse store (ops/sparse.h) on the device: how a pattern and values are drawn, one tensor made dense in a workspace, a
-// dense gradient gathered at the nonzeros. Patterns are the host's, bit for bit. T: float or __half.
+// dense gradient gathered at the nonzeros. Patterns are the host's, bit for bit. T: float, __half or __nv_bfloat16.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

@@ -112,9 +112,14 @@ void add_bias(cudaStream_t stream, T* y, const T* bias, const RowShape& shape, c
 
 template void sum_to_channels(cudaStream_t, const float*, float*, const float*, const RowShape&, const ColumnSums&, float*);
 template void sum_to_channels(cudaStream_t, const __half*, __half*, const __half*, const RowShape&, const ColumnSums&, float*);
+template void sum_to_channels(cudaStream_t, const __nv_bfloat16*, __nv_bfloat16*, const __nv_bfloat16*, const RowShape&,
+                              const ColumnSums&, float*);
 template void sum_few_rows(cudaStream_t, const float*, float*, const float*, std::uint32_t, std::uint32_t);
 template void sum_few_rows(cudaStream_t, const __half*, __half*, const __half*, std::uint32_t, std::uint32_t);
+template void sum_few_rows(cudaStream_t, const __nv_bfloat16*, __nv_bfloat16*, const __nv_bfloat16*, std::uint32_t,
+                           std::uint32_t);
 template void add_bias(cudaStream_t, float*, const float*, const RowShape&, const ColumnTiling&);
 template void add_bias(cudaStream_t, __half*, const __half*, const RowShape&, const ColumnTiling&);
+template void add_bias(cudaStream_t, __nv_bfloat16*, const __nv_bfloat16*, const RowShape&, const ColumnTiling&);
 
 }  // namespace snug::backends::cuda::launch

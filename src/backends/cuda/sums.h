@@ -1,6 +1,7 @@
-// Sums over channels-last rows, and what is added to every row. T: float or __half.
+// Sums over channels-last rows, and what is added to every row. T: float, __half or __nv_bfloat16.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 

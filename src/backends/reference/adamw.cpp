@@ -72,7 +72,7 @@ constexpr Signature kCount{.inputs = {Element::metrics, Element::scalars, Elemen
 
 }  // namespace
 
-constinit const KernelDef adamw = define<run_adamw<float>, run_adamw<double>, kAdamw>("reference_adamw");
-constinit const KernelDef count_update = define<run_count, run_count, kCount>("reference_count_update");
+constinit const KernelDef adamw = define<[]<typename T>() { return run_adamw<T>; }, kAdamw>("reference_adamw");
+constinit const KernelDef count_update = define<run_count, kCount>("reference_count_update");
 
 }  // namespace snug::backends::reference

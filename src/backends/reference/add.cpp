@@ -18,6 +18,6 @@ void run_add(const Call& call) {
 
 }  // namespace
 
-constinit const KernelDef add = define<run_add<float>, run_add<double>>("reference_add");
+constinit const KernelDef add = define<[]<typename T>() { return run_add<T>; }>("reference_add");
 
 }  // namespace snug::backends::reference

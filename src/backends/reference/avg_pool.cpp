@@ -60,7 +60,7 @@ void run_grad(const Call& call) {
 
 }  // namespace
 
-constinit const KernelDef avg_pool = define<run_avg_pool<float>, run_avg_pool<double>>("reference_avg_pool");
-constinit const KernelDef avg_pool_grad = define<run_grad<float>, run_grad<double>>("reference_avg_pool_grad");
+constinit const KernelDef avg_pool = define<[]<typename T>() { return run_avg_pool<T>; }>("reference_avg_pool");
+constinit const KernelDef avg_pool_grad = define<[]<typename T>() { return run_grad<T>; }>("reference_avg_pool_grad");
 
 }  // namespace snug::backends::reference

@@ -269,15 +269,16 @@ constexpr Signature kGradInput{.inputs = {Element::real, Element::real, Element:
 }  // namespace
 
 constinit const KernelDef batch_norm_statistics =
-    define<run_statistics<float>, run_statistics<double>, kStatistics>("reference_batch_norm_statistics");
-constinit const KernelDef batch_norm_apply = define<run_apply<float>, run_apply<double>, kApply>("reference_batch_norm_apply");
+    define<[]<typename T>() { return run_statistics<T>; }, kStatistics>("reference_batch_norm_statistics");
+constinit const KernelDef batch_norm_apply =
+    define<[]<typename T>() { return run_apply<T>; }, kApply>("reference_batch_norm_apply");
 constinit const KernelDef batch_norm_running =
-    define<run_running<float>, run_running<double>, kRunning>("reference_batch_norm_running");
+    define<[]<typename T>() { return run_running<T>; }, kRunning>("reference_batch_norm_running");
 constinit const KernelDef batch_norm_grad_reduce =
-    define<run_grad_reduce<float>, run_grad_reduce<double>>("reference_batch_norm_grad_reduce");
+    define<[]<typename T>() { return run_grad_reduce<T>; }>("reference_batch_norm_grad_reduce");
 constinit const KernelDef batch_norm_grad_input =
-    define<run_grad_input<float>, run_grad_input<double>, kGradInput>("reference_batch_norm_grad_input");
+    define<[]<typename T>() { return run_grad_input<T>; }, kGradInput>("reference_batch_norm_grad_input");
 constinit const KernelDef batch_norm_grad_fixed =
-    define<run_grad_fixed<float>, run_grad_fixed<double>>("reference_batch_norm_grad_fixed");
+    define<[]<typename T>() { return run_grad_fixed<T>; }>("reference_batch_norm_grad_fixed");
 
 }  // namespace snug::backends::reference

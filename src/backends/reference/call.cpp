@@ -21,16 +21,17 @@ class BoundFunction final : public BoundKernel {
 }  // namespace
 
 KernelMatch match_operands(const Signature& signature, const KernelQuery& query) {
-  static const OperandRules rules{.real = {DType::f32, DType::f64}, .real_sentence = "the reference computes in f32 or f64"};
+  static const OperandRules rules{.who = "the reference", .real = Reals::kDTypes};
   if (auto reason = refusal(rules, signature, query)) return Refuse{*reason};
   return Accept{.is_reference = true};
 }
 
-std::unique_ptr<BoundKernel> bind_function(const Signature& signature, KernelFunction f32, KernelFunction f64,
-                                           const KernelArguments& arguments) {
+std::unique_ptr<BoundKernel> bind_one(std::span<const KernelFunction> functions, const Signature& signature,
+                                      const KernelArguments& arguments) {
   SNUG_CHECK(arguments.threads >= 1, "a kernel is bound to {} threads", arguments.threads);
   const DType dtype = computing_dtype(signature, arguments.inputs, arguments.outputs);
-  return std::make_unique<BoundFunction>(dtype == DType::f64 ? f64 : f32,
+  SNUG_CHECK(Reals::contains(dtype), "the reference has no function for {}", name_of(dtype));
+  return std::make_unique<BoundFunction>(functions[Reals::place_of(dtype)],
                                          Call{.attributes = arguments.attributes,
                                               .inputs = {arguments.inputs.begin(), arguments.inputs.end()},
                                               .outputs = {arguments.outputs.begin(), arguments.outputs.end()},

@@ -1,7 +1,9 @@
 // What a reference kernel runs on, and the frame that makes a KernelDef of a plain function template:
 //
 //   template <typename T> void run_relu(const Call& call) { ... }
-//   constinit const KernelDef relu = define<run_relu<float>, run_relu<double>>("reference_relu");
+//   constinit const KernelDef relu = define<[]<typename T>() { return run_relu<T>; }>("reference_relu");
+//
+// T runs over `Reals`. A function that is no template is given as it is: define<run_factor, kFactor>.
 #pragma once
 
 #include <cstring>
@@ -103,22 +105,31 @@ void parallel_for(const Call& call, std::int64_t count, const Body& body) {
   for (std::int64_t i = 0; i < count; ++i) body(i);
 }
 
-// All real operands are f32, or all f64: T.
+// What the reference computes in.
+using Reals = RealTypes<float, double>;
+
 using Signature = Elements;
 
 using KernelFunction = void (*)(const Call&);
 
 KernelMatch match_operands(const Signature& signature, const KernelQuery& query);
-std::unique_ptr<BoundKernel> bind_function(const Signature& signature, KernelFunction f32, KernelFunction f64,
-                                           const KernelArguments& arguments);
+// `functions`: one for each of Reals.
+std::unique_ptr<BoundKernel> bind_one(std::span<const KernelFunction> functions, const Signature& signature,
+                                      const KernelArguments& arguments);
+
+template <auto FunctionOf>
+std::unique_ptr<BoundKernel> bind_function(const Signature& signature, const KernelArguments& arguments) {
+  static constexpr auto kFunctions = Reals::functions<FunctionOf>();
+  return bind_one(kFunctions, signature, arguments);
+}
 
 // `name`: "reference_" and the op's name.
-template <KernelFunction F32, KernelFunction F64, Signature Operands = Signature{}>
+template <auto FunctionOf, Signature Operands = Signature{}>
 consteval KernelDef define(std::string_view name) {
   return {.name = name,
           .op = name.substr(std::string_view("reference_").size()),
           .match = [](const KernelQuery& query) { return match_operands(Operands, query); },
-          .bind = [](const KernelArguments& arguments) { return bind_function(Operands, F32, F64, arguments); }};
+          .bind = [](const KernelArguments& arguments) { return bind_function<FunctionOf>(Operands, arguments); }};
 }
 
 }  // namespace snug::backends::reference

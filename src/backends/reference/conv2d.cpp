@@ -220,10 +220,10 @@ void run_conv2d_grad_weight(const Call& call) {
 
 }  // namespace
 
-constinit const KernelDef conv2d = define<run_conv2d<float>, run_conv2d<double>>("reference_conv2d");
+constinit const KernelDef conv2d = define<[]<typename T>() { return run_conv2d<T>; }>("reference_conv2d");
 constinit const KernelDef conv2d_grad_input =
-    define<run_conv2d_grad_input<float>, run_conv2d_grad_input<double>>("reference_conv2d_grad_input");
+    define<[]<typename T>() { return run_conv2d_grad_input<T>; }>("reference_conv2d_grad_input");
 constinit const KernelDef conv2d_grad_weight =
-    define<run_conv2d_grad_weight<float>, run_conv2d_grad_weight<double>>("reference_conv2d_grad_weight");
+    define<[]<typename T>() { return run_conv2d_grad_weight<T>; }>("reference_conv2d_grad_weight");
 
 }  // namespace snug::backends::reference

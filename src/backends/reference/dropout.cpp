@@ -28,6 +28,6 @@ constexpr Signature kSignature{.inputs = {Element::real, Element::scalars}};
 
 }  // namespace
 
-constinit const KernelDef dropout = define<run_dropout<float>, run_dropout<double>, kSignature>("reference_dropout");
+constinit const KernelDef dropout = define<[]<typename T>() { return run_dropout<T>; }, kSignature>("reference_dropout");
 
 }  // namespace snug::backends::reference

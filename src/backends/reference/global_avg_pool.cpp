@@ -42,7 +42,8 @@ void run_grad(const Call& call) {
 }  // namespace
 
 constinit const KernelDef global_avg_pool =
-    define<run_global_avg_pool<float>, run_global_avg_pool<double>>("reference_global_avg_pool");
-constinit const KernelDef global_avg_pool_grad = define<run_grad<float>, run_grad<double>>("reference_global_avg_pool_grad");
+    define<[]<typename T>() { return run_global_avg_pool<T>; }>("reference_global_avg_pool");
+constinit const KernelDef global_avg_pool_grad =
+    define<[]<typename T>() { return run_grad<T>; }>("reference_global_avg_pool_grad");
 
 }  // namespace snug::backends::reference

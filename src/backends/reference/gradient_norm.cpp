@@ -48,8 +48,8 @@ constexpr Signature kFactor{.inputs = {Element::metrics, Element::scalars}, .out
 
 }  // namespace
 
-constinit const KernelDef sum_of_squares = define<run_sum<float>, run_sum<double>, kSum>("reference_sum_of_squares");
-constinit const KernelDef clip_factor = define<run_factor, run_factor, kFactor>("reference_clip_factor");
-constinit const KernelDef finite_factor = define<run_finite, run_finite, kFinite>("reference_finite_factor");
+constinit const KernelDef sum_of_squares = define<[]<typename T>() { return run_sum<T>; }, kSum>("reference_sum_of_squares");
+constinit const KernelDef clip_factor = define<run_factor, kFactor>("reference_clip_factor");
+constinit const KernelDef finite_factor = define<run_finite, kFinite>("reference_finite_factor");
 
 }  // namespace snug::backends::reference

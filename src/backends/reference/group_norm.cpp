@@ -130,10 +130,10 @@ void run_grad_parameters(const Call& call) {
 
 }  // namespace
 
-constinit const KernelDef group_norm = define<run_group_norm<float>, run_group_norm<double>>("reference_group_norm");
+constinit const KernelDef group_norm = define<[]<typename T>() { return run_group_norm<T>; }>("reference_group_norm");
 constinit const KernelDef group_norm_grad_input =
-    define<run_grad_input<float>, run_grad_input<double>>("reference_group_norm_grad_input");
+    define<[]<typename T>() { return run_grad_input<T>; }>("reference_group_norm_grad_input");
 constinit const KernelDef group_norm_grad_parameters =
-    define<run_grad_parameters<float>, run_grad_parameters<double>>("reference_group_norm_grad_parameters");
+    define<[]<typename T>() { return run_grad_parameters<T>; }>("reference_group_norm_grad_parameters");
 
 }  // namespace snug::backends::reference

@@ -36,6 +36,7 @@ void run_init_uniform(const Call& call) {
 }
 
 constexpr Signature kDrawn{.inputs = {Element::real, Element::scalars}};
+constexpr Signature kBytes{.inputs = {Element::codes}, .outputs = {Element::codes}};
 
 }  // namespace
 
@@ -44,17 +45,16 @@ constinit const KernelDef fill{.name = "reference_fill",
                                .op = "fill",
                                .match =
                                    [](const KernelQuery& query) {
-                                     static constexpr Signature kBytes{.inputs = {Element::codes}, .outputs = {Element::codes}};
                                      return match_operands(query.outputs[0].dtype == DType::u8 ? kBytes : Signature{}, query);
                                    },
                                .bind =
                                    [](const KernelArguments& arguments) {
-                                     const bool bytes = arguments.outputs[0].type.dtype == DType::u8;
-                                     return bind_function(Signature{}, bytes ? run_fill<std::uint8_t> : run_fill<float>,
-                                                          run_fill<double>, arguments);
+                                     if (arguments.outputs[0].type.dtype == DType::u8)
+                                       return bind_function<run_fill<std::uint8_t>>(kBytes, arguments);
+                                     return bind_function<[]<typename T>() { return run_fill<T>; }>(Signature{}, arguments);
                                    }};
-constinit const KernelDef init_normal = define<run_init_normal<float>, run_init_normal<double>, kDrawn>("reference_init_normal");
+constinit const KernelDef init_normal = define<[]<typename T>() { return run_init_normal<T>; }, kDrawn>("reference_init_normal");
 constinit const KernelDef init_uniform =
-    define<run_init_uniform<float>, run_init_uniform<double>, kDrawn>("reference_init_uniform");
+    define<[]<typename T>() { return run_init_uniform<T>; }, kDrawn>("reference_init_uniform");
 
 }  // namespace snug::backends::reference

@@ -71,10 +71,10 @@ void run_grad_weight(const Call& call) {
 
 }  // namespace
 
-constinit const KernelDef linear = define<run_linear<float>, run_linear<double>>("reference_linear");
+constinit const KernelDef linear = define<[]<typename T>() { return run_linear<T>; }>("reference_linear");
 constinit const KernelDef linear_grad_input =
-    define<run_grad_input<float>, run_grad_input<double>>("reference_linear_grad_input");
+    define<[]<typename T>() { return run_grad_input<T>; }>("reference_linear_grad_input");
 constinit const KernelDef linear_grad_weight =
-    define<run_grad_weight<float>, run_grad_weight<double>>("reference_linear_grad_weight");
+    define<[]<typename T>() { return run_grad_weight<T>; }>("reference_linear_grad_weight");
 
 }  // namespace snug::backends::reference

@@ -134,10 +134,11 @@ constexpr Signature kFromArgmax{.inputs = {Element::real, Element::argmax}};
 
 }  // namespace
 
-constinit const KernelDef max_pool = define<run_max_pool<float>, run_max_pool<double>>("reference_max_pool");
-constinit const KernelDef max_pool_grad = define<run_grad<float>, run_grad<double>>("reference_max_pool_grad");
-constinit const KernelDef max_pool_argmax = define<run_argmax<float>, run_argmax<double>, kToArgmax>("reference_max_pool_argmax");
+constinit const KernelDef max_pool = define<[]<typename T>() { return run_max_pool<T>; }>("reference_max_pool");
+constinit const KernelDef max_pool_grad = define<[]<typename T>() { return run_grad<T>; }>("reference_max_pool_grad");
+constinit const KernelDef max_pool_argmax =
+    define<[]<typename T>() { return run_argmax<T>; }, kToArgmax>("reference_max_pool_argmax");
 constinit const KernelDef max_pool_grad_argmax =
-    define<run_grad_argmax<float>, run_grad_argmax<double>, kFromArgmax>("reference_max_pool_grad_argmax");
+    define<[]<typename T>() { return run_grad_argmax<T>; }, kFromArgmax>("reference_max_pool_grad_argmax");
 
 }  // namespace snug::backends::reference

@@ -45,11 +45,10 @@ constexpr Signature kStep{.inputs = {Element::real, Element::scalars}};
 
 }  // namespace
 
-constinit const KernelDef momentum_add =
-    define<run_momentum_add<float>, run_momentum_add<double>, kTwo>("reference_momentum_add");
+constinit const KernelDef momentum_add = define<[]<typename T>() { return run_momentum_add<T>; }, kTwo>("reference_momentum_add");
 constinit const KernelDef momentum_decay =
-    define<run_momentum_decay<float>, run_momentum_decay<double>, kTwo>("reference_momentum_decay");
+    define<[]<typename T>() { return run_momentum_decay<T>; }, kTwo>("reference_momentum_decay");
 constinit const KernelDef momentum_step =
-    define<run_momentum_step<float>, run_momentum_step<double>, kStep>("reference_momentum_step");
+    define<[]<typename T>() { return run_momentum_step<T>; }, kStep>("reference_momentum_step");
 
 }  // namespace snug::backends::reference

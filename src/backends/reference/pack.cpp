@@ -77,12 +77,12 @@ void run_unpack(const Call& call) {
   });
 }
 
-constexpr Signature kPack{.inputs = {Element::real, Element::scalars}, .outputs = {Element::codes, Element::single}};
-constexpr Signature kUnpack{.inputs = {Element::codes, Element::single}};
+constexpr Signature kPack{.inputs = {Element::real, Element::scalars}, .outputs = {Element::codes, Element::scales}};
+constexpr Signature kUnpack{.inputs = {Element::codes, Element::scales}};
 
 }  // namespace
 
-constinit const KernelDef pack = define<run_pack<float>, run_pack<double>, kPack>("reference_pack");
-constinit const KernelDef unpack = define<run_unpack<float>, run_unpack<double>, kUnpack>("reference_unpack");
+constinit const KernelDef pack = define<[]<typename T>() { return run_pack<T>; }, kPack>("reference_pack");
+constinit const KernelDef unpack = define<[]<typename T>() { return run_unpack<T>; }, kUnpack>("reference_unpack");
 
 }  // namespace snug::backends::reference

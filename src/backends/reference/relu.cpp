@@ -54,10 +54,10 @@ constexpr Signature kToBits{.outputs = {Element::bits}};
 
 }  // namespace
 
-constinit const KernelDef relu = define<run_relu<float>, run_relu<double>>("reference_relu");
-constinit const KernelDef relu_grad = define<run_relu_grad<float>, run_relu_grad<double>>("reference_relu_grad");
+constinit const KernelDef relu = define<[]<typename T>() { return run_relu<T>; }>("reference_relu");
+constinit const KernelDef relu_grad = define<[]<typename T>() { return run_relu_grad<T>; }>("reference_relu_grad");
 constinit const KernelDef relu_grad_bits =
-    define<run_relu_grad_bits<float>, run_relu_grad_bits<double>, kFromBits>("reference_relu_grad_bits");
-constinit const KernelDef sign_bits = define<run_sign_bits<float>, run_sign_bits<double>, kToBits>("reference_sign_bits");
+    define<[]<typename T>() { return run_relu_grad_bits<T>; }, kFromBits>("reference_relu_grad_bits");
+constinit const KernelDef sign_bits = define<[]<typename T>() { return run_sign_bits<T>; }, kToBits>("reference_sign_bits");
 
 }  // namespace snug::backends::reference

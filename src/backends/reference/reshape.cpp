@@ -23,7 +23,7 @@ void run_relayout(const Call& call) {
 
 }  // namespace
 
-constinit const KernelDef reshape = define<run_reshape<float>, run_reshape<double>>("reference_reshape");
-constinit const KernelDef relayout = define<run_relayout<float>, run_relayout<double>>("reference_relayout");
+constinit const KernelDef reshape = define<[]<typename T>() { return run_reshape<T>; }>("reference_reshape");
+constinit const KernelDef relayout = define<[]<typename T>() { return run_relayout<T>; }>("reference_relayout");
 
 }  // namespace snug::backends::reference

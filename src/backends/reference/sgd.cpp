@@ -73,7 +73,7 @@ constinit const KernelDef sgd{
     .bind =
         [](const KernelArguments& arguments) {
           const Signature& signature = signature_of(arguments.attributes, arguments.inputs.size());
-          return bind_function(signature, run_sgd<float>, run_sgd<double>, arguments);
+          return bind_function<[]<typename T>() { return run_sgd<T>; }>(signature, arguments);
         }};
 
 }  // namespace snug::backends::reference

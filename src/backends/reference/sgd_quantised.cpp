@@ -63,7 +63,7 @@ void run_sgd_quantised(const Call& call) {
 }
 
 constexpr Signature kSignature{
-    .inputs = {Element::real, Element::real, Element::scalars, Element::codes, Element::single, Element::metrics}};
+    .inputs = {Element::real, Element::real, Element::scalars, Element::codes, Element::scales, Element::metrics}};
 
 }  // namespace
 
@@ -77,7 +77,7 @@ constinit const KernelDef sgd_quantised{
         },
     .bind =
         [](const KernelArguments& arguments) {
-          return bind_function(kSignature, run_sgd_quantised<float>, run_sgd_quantised<double>, arguments);
+          return bind_function<[]<typename T>() { return run_sgd_quantised<T>; }>(kSignature, arguments);
         }};
 
 }  // namespace snug::backends::reference

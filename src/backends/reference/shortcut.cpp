@@ -42,7 +42,7 @@ void run_grad(const Call& call) {
 
 }  // namespace
 
-constinit const KernelDef shortcut = define<run_shortcut<float>, run_shortcut<double>>("reference_shortcut");
-constinit const KernelDef shortcut_grad = define<run_grad<float>, run_grad<double>>("reference_shortcut_grad");
+constinit const KernelDef shortcut = define<[]<typename T>() { return run_shortcut<T>; }>("reference_shortcut");
+constinit const KernelDef shortcut_grad = define<[]<typename T>() { return run_grad<T>; }>("reference_shortcut_grad");
 
 }  // namespace snug::backends::reference

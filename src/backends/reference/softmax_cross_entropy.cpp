@@ -117,8 +117,8 @@ constexpr Signature kGrad{.inputs = {Element::real, Element::labels, Element::sc
 }  // namespace
 
 constinit const KernelDef softmax_cross_entropy =
-    define<run_loss<float>, run_loss<double>, kLoss>("reference_softmax_cross_entropy");
+    define<[]<typename T>() { return run_loss<T>; }, kLoss>("reference_softmax_cross_entropy");
 constinit const KernelDef softmax_cross_entropy_grad =
-    define<run_grad<float>, run_grad<double>, kGrad>("reference_softmax_cross_entropy_grad");
+    define<[]<typename T>() { return run_grad<T>; }, kGrad>("reference_softmax_cross_entropy_grad");
 
 }  // namespace snug::backends::reference

@@ -135,14 +135,15 @@ void run_grad_weight(const Call& call) {
   });
 }
 
-constexpr Signature kForward{.inputs = {Element::real, Element::real, Element::image_bytes, Element::labels, Element::real}};
+constexpr Signature kForward{.inputs = {Element::real, Element::real, Element::packed, Element::index, Element::real}};
 
 }  // namespace
 
-constinit const KernelDef sparse_conv2d = define<run_forward<float>, run_forward<double>, kForward>("reference_sparse_conv2d");
+constinit const KernelDef sparse_conv2d =
+    define<[]<typename T>() { return run_forward<T>; }, kForward>("reference_sparse_conv2d");
 constinit const KernelDef sparse_conv2d_grad_input =
-    define<run_grad_input<float>, run_grad_input<double>, kForward>("reference_sparse_conv2d_grad_input");
+    define<[]<typename T>() { return run_grad_input<T>; }, kForward>("reference_sparse_conv2d_grad_input");
 constinit const KernelDef sparse_conv2d_grad_weight =
-    define<run_grad_weight<float>, run_grad_weight<double>, kForward>("reference_sparse_conv2d_grad_weight");
+    define<[]<typename T>() { return run_grad_weight<T>; }, kForward>("reference_sparse_conv2d_grad_weight");
 
 }  // namespace snug::backends::reference

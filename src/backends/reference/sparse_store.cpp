@@ -46,12 +46,12 @@ void run_values(const Call& call) {
   parallel_for(call, slot.rows(), [&](std::int64_t row) { draw_values(slot, rows, row, row + 1, draw, seed, key, spread); });
 }
 
-constexpr Signature kPattern{.inputs = {Element::image_bytes, Element::labels, Element::scalars},
-                             .outputs = {Element::image_bytes, Element::labels}};
-constexpr Signature kValues{.inputs = {Element::real, Element::image_bytes, Element::labels, Element::scalars}};
+constexpr Signature kPattern{.inputs = {Element::packed, Element::index, Element::scalars},
+                             .outputs = {Element::packed, Element::index}};
+constexpr Signature kValues{.inputs = {Element::real, Element::packed, Element::index, Element::scalars}};
 constexpr Signature kRewire{
-    .inputs = {Element::real, Element::image_bytes, Element::labels, Element::metrics, Element::scalars, Element::real},
-    .outputs = {Element::real, Element::image_bytes, Element::labels, Element::metrics, Element::metrics, Element::real}};
+    .inputs = {Element::real, Element::packed, Element::index, Element::metrics, Element::scalars, Element::real},
+    .outputs = {Element::real, Element::packed, Element::index, Element::metrics, Element::metrics, Element::real}};
 
 }  // namespace
 
@@ -61,7 +61,7 @@ constinit const KernelDef init_sparse_pattern{.name = "reference_init_sparse_pat
                                               .bind = [](const KernelArguments& arguments) -> std::unique_ptr<BoundKernel> {
                                                 return std::make_unique<Pattern>(arguments);
                                               }};
-constinit const KernelDef init_sparse = define<run_values<float>, run_values<double>, kValues>("reference_init_sparse");
+constinit const KernelDef init_sparse = define<[]<typename T>() { return run_values<T>; }, kValues>("reference_init_sparse");
 constinit const KernelDef rewire{.name = "reference_rewire",
                                  .op = "rewire",
                                  .match = [](const KernelQuery& query) { return match_operands(kRewire, query); },

@@ -22,6 +22,6 @@ void run_sum_to_channels(const Call& call) {
 }  // namespace
 
 constinit const KernelDef sum_to_channels =
-    define<run_sum_to_channels<float>, run_sum_to_channels<double>>("reference_sum_to_channels");
+    define<[]<typename T>() { return run_sum_to_channels<T>; }>("reference_sum_to_channels");
 
 }  // namespace snug::backends::reference

@@ -87,7 +87,7 @@ Tensor all(DType dtype, double value) { return {{.dtype = dtype, .shape = {kCoun
 // What the numbers of 16 bits should be, one by one.
 double expected(DType dtype, float value, std::uint32_t random) {
   if (dtype == DType::f16) return float_from_half(half_from_double(ops::half_by_chance(value, random)));
-  return float_from_bfloat(static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(value) + random) >> 16U));
+  return ops::bfloat_by_chance(value, random);
 }
 
 TEST(StochasticRounding, IsTheOneThatTheDrawsSay) {

@@ -109,6 +109,10 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
     cases.push_back({&ops::relu_grad, {a, b}});
     cases.push_back({&ops::relu_grad_bits, {a, bits}});
     cases.push_back({&ops::sign_bits, {a}});
+    for (const std::int64_t tanh : {0, 1}) {
+      cases.push_back({&ops::gelu, {a}, {{"tanh", tanh}}});
+      cases.push_back({&ops::gelu_grad, {a, b}, {{"tanh", tanh}}});
+    }
     cases.push_back({&ops::add, {a, b}});
     cases.push_back(
         {&ops::dropout, {a, Tensor::scalars({.seed = 1, .step = 2, .first_example = 3})}, {{"probability", 0.4}, {"key", kOne}}});

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
 #include "support.h"
 
 namespace snug::backends {
@@ -51,6 +52,44 @@ TEST(ReferenceRelu, BothRecipesGiveTheSameGradient) {
     const Tensor bits = run(ops::sign_bits, {y})[0];
     EXPECT_TRUE(run(ops::relu_grad_bits, {dy, bits})[0].same_bytes(run(ops::relu_grad, {dy, y})[0]));
   });
+}
+
+// x * P(N(0,1) <= x) from tables, and the approximation evaluated by hand.
+TEST(ReferenceGelu, IsThatOfTheErrorFunctionOrOfTheHyperbolicTangent) {
+  const Tensor x({.dtype = DType::f64, .shape = {4}}, {0, 1, -1, -8});
+  const std::vector<double> exact = run(ops::gelu, {x}, {{"tanh", std::int64_t{0}}})[0].logical();
+  const std::vector<double> approximate = run(ops::gelu, {x}, {{"tanh", std::int64_t{1}}})[0].logical();
+  EXPECT_EQ(exact[0], 0);
+  EXPECT_NEAR(exact[1], 0.8413447460685429, 1e-15);
+  EXPECT_NEAR(exact[2], -0.15865525393145707, 1e-15);
+  EXPECT_NEAR(exact[3] / -4.976768459417424e-15, 1, 1e-12);  // no digits are lost far below zero
+  EXPECT_NEAR(approximate[1], 0.8411919906082768, 1e-15);
+  EXPECT_NEAR(approximate[2], -0.15880800939172324, 1e-15);
+}
+
+// Far from zero it is the identity or nothing, and its slope 1 or 0; what is not a number stays visible.
+TEST(ReferenceGelu, EdgesAreFiniteAndNaNPassesThrough) {
+  const double large = 1e30, infinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor x({.dtype = dtype, .shape = {6}}, {large, -large, -0.0, infinity, -infinity, kNaN});
+    const Tensor dy({.dtype = dtype, .shape = {6}}, {1, 1, 1, 1, 1, 1});
+    for (const std::int64_t tanh : {0, 1}) {
+      const Attributes form{{"tanh", tanh}};
+      const Tensor y = run(ops::gelu, {x}, form)[0], dx = run(ops::gelu_grad, {dy, x}, form)[0];
+      EXPECT_EQ(y[0], x[0]);
+      EXPECT_EQ(y[1], 0);
+      EXPECT_EQ(y[2], 0);
+      EXPECT_EQ(y[3], infinity);
+      EXPECT_TRUE(std::isnan(y[4]));
+      EXPECT_TRUE(std::isnan(y[5]));
+      const std::vector<double> slopes = dx.logical();
+      EXPECT_EQ((std::vector<double>(slopes.begin(), slopes.begin() + 5)), (std::vector<double>{1, 0, 0.5, 1, 0}));
+      EXPECT_TRUE(std::isnan(slopes[5]));
+    }
+  }
+  const Tensor x({.dtype = DType::f32, .shape = {1}}, {0});
+  const Attributes neither{{"tanh", std::int64_t{2}}};
+  EXPECT_THROW(run(ops::gelu, {x}, neither), UserError);
 }
 
 TEST(ReferenceAdd, AddsElementByElement) {

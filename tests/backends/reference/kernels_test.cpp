@@ -189,9 +189,8 @@ std::string refusal(const OpDef& op, const std::vector<Type>& inputs, const std:
 TEST(ReferenceKernels, RefusalNamesTheOperandAndWhatIsWrong) {
   const Type f32{.dtype = DType::f32, .shape = {2, 3}}, f64{.dtype = DType::f64, .shape = {2, 3}},
       f16{.dtype = DType::f16, .shape = {2, 3}};
-  Type blocked = f32, sparse = f32, bits = f32;
+  Type blocked = f32, bits = f32;
   blocked.layout = {.kind = Layout::Kind::opaque, .opaque_name = "blocked", .opaque_bytes = Bytes(64)};
-  sparse.storage = {.kind = Storage::Kind::csr, .nonzeros = 2};
   bits.dtype = DType::bit;
   EXPECT_EQ(refusal(ops::add, {f32, f32}, {f32}), "accepted");
   EXPECT_EQ(refusal(ops::add, {f64, f64}, {f64}), "accepted");
@@ -202,8 +201,6 @@ TEST(ReferenceKernels, RefusalNamesTheOperandAndWhatIsWrong) {
             "reference_add: output 0 is f32[2x3]: an operand before it is f64, and all must be the same");
   EXPECT_EQ(refusal(ops::add, {f32, blocked}, {f32}),
             "reference_add: input 1 is f32[2x3]/opaque(blocked,64): only row_major and channels_last layouts are read here");
-  EXPECT_EQ(refusal(ops::add, {f32, sparse}, {f32}),
-            "reference_add: input 1 is f32[2x3]/csr(2): only dense values are read here");
   EXPECT_EQ(refusal(ops::relu_grad_bits, {f32, bits}, {f32}), "accepted");
   EXPECT_EQ(refusal(ops::relu_grad_bits, {f32, f32}, {f32}),
             "reference_relu_grad_bits: input 1 is f32[2x3]: sign bits are of type bit");
