@@ -22,6 +22,7 @@
 #include "report/torch_snapshot.h"
 #include "train/file_io.h"
 #include "train/plan_file.h"
+#include "train/recipe.h"
 
 namespace snug::cli {
 
@@ -95,8 +96,7 @@ Examples examples_of(const Flags& flags) {
   if (!flags.model) {
     throw_user_error("'snug {0}' needs a model, as in 'snug {0} wrn-28-2 --batch 100' (see 'snug {0} --help')", flags.command);
   }
-  if (!flags.batch) throw_user_error("'snug {0}' needs --batch, as in 'snug {0} {1} --batch 100'", flags.command, *flags.model);
-  Examples examples{.batch = count_of("batch", *flags.batch), .microbatch = {}};
+  Examples examples{.batch = flags.batch ? count_of("batch", *flags.batch) : train::Recipe().batch, .microbatch = {}};
   if (flags.microbatch) {
     examples.microbatch = count_of("microbatch", *flags.microbatch);
     if (*examples.microbatch > examples.batch) {

@@ -10,7 +10,7 @@ struct Examples {
   std::int64_t batch = 0;
   std::optional<std::int64_t> microbatch;
 };
-// UserError when the model or --batch is missing, or --microbatch is more than --batch.
+// UserError when the model is missing, or --microbatch is more than --batch.
 Examples examples_of(const Flags& flags);
 
 // UserError when a file that the user wants written is one that a run keeps in its folder.

@@ -24,8 +24,8 @@ void add_each(CLI::App& app, const std::string& name, std::vector<std::string>& 
 void add_json_flag(CLI::App& app, Flags& flags) { app.add_flag("--json", flags.json, "print one JSON object and nothing else"); }
 
 // Which program: the model and how it is trained.
-void add_program_flags(CLI::App& app, Flags& flags, const std::string& batch_default) {
-  add(app, "--batch", flags.batch, "N", "examples per step" + batch_default);
+void add_program_flags(CLI::App& app, Flags& flags) {
+  add(app, "--batch", flags.batch, "N", "examples per step (default: 100)");
   add(app, "--microbatch", flags.microbatch, "N", "examples in memory at a time (default: all, or what the budget asks for)");
   add(app, "--allow", flags.allow, "LIST",
       "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch (statistics "
@@ -89,7 +89,7 @@ void add_run_folder(CLI::App& app, Flags& flags) {
 
 void add_plan_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
-  add_program_flags(app, flags, "");
+  add_program_flags(app, flags);
   add_data_flag(app, flags, "the recipe's, or images of the model's own shape");
   add_device_flag(app, flags);
   add_budget_flag(app, flags);
@@ -107,7 +107,7 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
 
 void add_profile_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
-  add_program_flags(app, flags, "");
+  add_program_flags(app, flags);
   add_data_flag(app, flags, "the recipe's, or images of the model's own shape");
   add_device_flag(app, flags);
   add_budget_flag(app, flags);
@@ -120,7 +120,7 @@ void add_profile_flags(CLI::App& app, Flags& flags) {
 void add_train_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below, or a recipe's file (recipe.toml)");
   add_data_flag(app, flags, "embedded");
-  add_program_flags(app, flags, " (default: 100)");
+  add_program_flags(app, flags);
   add_budget_flag(app, flags);
   add(app, "--epochs", flags.epochs, "N", "times through the data (default: 1)");
   add(app, "--steps", flags.steps, "N", "batches to train on, instead of epochs");
@@ -150,7 +150,7 @@ void add_train_flags(CLI::App& app, Flags& flags) {
 
 void add_sweep_flags(CLI::App& app, Flags& flags) {
   add(app, "MODEL", flags.model, "", "a model of the zoo, see below");
-  add_program_flags(app, flags, "");
+  add_program_flags(app, flags);
   add(app, "--budgets", flags.budgets, "A..B",
       "the smallest and the largest budget, as in 6.7MB..24MB (default: from the smallest possible to what plain training "
       "takes)");

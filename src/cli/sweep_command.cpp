@@ -27,7 +27,7 @@ std::pair<Bytes, Bytes> parse_range(const std::string& text) {
 }  // namespace
 
 void run_sweep(const Flags& flags) {
-  examples_of(flags);  // the model and --batch are there
+  examples_of(flags);  // the model is there
   Flags recipe_flags = flags;
   recipe_flags.steps.reset();  // of a point, not of a run
   SweepRequest request{.recipe = recipe_of(recipe_flags), .random_data = !flags.data, .costs = flags.costs};

@@ -55,7 +55,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan", "'snug plan' needs a model, as in 'snug plan wrn-28-2 --batch 100' (see 'snug plan --help')"},
         BadInput{"profile --batch 4",
                  "'snug profile' needs a model, as in 'snug profile wrn-28-2 --batch 100' (see 'snug profile --help')"},
-        BadInput{"plan wrn-28-2", "'snug plan' needs --batch, as in 'snug plan wrn-28-2 --batch 100'"},
         BadInput{"plan wrn-28-2 vgg-16 --batch 4",
                  "'snug plan' was given 'vgg-16', an unexpected argument (see 'snug plan --help')"},
         BadInput{"plan wrn-28-2 --batch 4 --bogus 3", "'snug plan' has no flag '--bogus' (see 'snug plan --help')"},

@@ -54,6 +54,12 @@ void expect_published_fields(const Json& json) {
   }
 }
 
+TEST(Json, EveryCommandHasTheSameBatchWhereNoneIsGiven) {
+  EXPECT_EQ(json_of({"plan", "small-cnn", "--json"}).at("batch"), 100);
+  EXPECT_EQ(json_of({"profile", "small-cnn", "--json"}).at("batch"), 100);
+  EXPECT_EQ(json_of({"profile", "small-cnn", "--accounting", "paper", "--json"}).at("batch"), 100);
+}
+
 TEST(Json, PlanHasThePublishedFields) {
   const Json json = json_of({"plan", "wrn-28-2", "--batch", "100", "--microbatch", "10", "--threads", "2", "--json"});
   expect_published_fields(json);

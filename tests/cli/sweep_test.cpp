@@ -147,7 +147,6 @@ TEST(Sweep, BadFlagsGetOneSentence) {
     return more;
   };
   expect_refused({}, 2, "needs a model");
-  expect_refused({"small-cnn"}, 2, "needs --batch");
   expect_refused({"no-such-model", "--batch", "16", "--costs", "none"}, 2, "no-such-model");
   expect_refused(with({"--budgets", "5MB..1MB"}), 2, "1MB..5MB");
   expect_refused(with({"--html", "no/such/folder/sweep.html"}), 2, "no/such/folder");
