@@ -53,7 +53,7 @@ struct Tensor {
 // UserError, naming the layer, when shapes do not go together.
 class Layers {
  public:
-  Tensor images(const ImageOptions& options);  // bytes, normalised on the way in
+  Tensor images(const ImageOptions& options);  // bytes, normalized on the way in
   // Numbers, taken as they are; of three dimensions those of an image: channels, height, width.
   Tensor features(const std::vector<std::int64_t>& shape_of_one_example);
 
@@ -97,7 +97,7 @@ class Model {
   static Model define(const std::string& name, std::function<void(Layers&)> definition);
 
   // Parameters whose names begin with `prefix` keep their values and take no gradient and no optimizer memory. A frozen batch
-  // norm still normalises with the statistics of the batch and moves its running ones, as PyTorch's does with
+  // norm still normalizes with the statistics of the batch and moves its running ones, as PyTorch's does with
   // requires_grad=False. UserError, with the nearest names, when no parameter's name begins so.
   Model& freeze(const std::string& prefix);
 

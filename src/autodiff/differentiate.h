@@ -20,7 +20,7 @@
 
 namespace snug {
 
-// `batch`: examples per step, where they are more than the model's microbatch; 0: they are not. UserError when they are fewer.
+// `batch`: examples per step, 0: as many as the model's microbatch. UserError when they are fewer.
 Program differentiate(Program model, std::int64_t batch = 0);
 
 }  // namespace snug

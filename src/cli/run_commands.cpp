@@ -106,7 +106,8 @@ void run_eval(const Flags& flags) {
     train::put_overheads(json, train::measure_overheads(session));
     return write_json(json);
   }
-  const std::string tested = fmt::format("{} test {} of {}", report::format_count(result.examples), loss.unit, recipe.data);
+  const std::string tested = fmt::format(
+      "{} test {} of {}", report::format_count(result.examples * session.loss().rows_per_example), loss.unit, recipe.data);
   const std::string says =
       loss.metrics[1] == "accuracy"
           ? fmt::format("{:.2f}% of {} are correct, ", 100 * result.mean_score(), tested)

@@ -23,7 +23,7 @@ class GraphBuilder {
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
-  // Inputs. Images are staged as bytes and normalised by an op; features are staged as they are computed with. A layer's result
+  // Inputs. Images are staged as bytes and normalized by an op; features are staged as they are computed with. A layer's result
   // lies as its input does; convolutions and pools are made for channels-last ones.
   ValueId images(const ImageOptions& options);
   ValueId features(const Shape& shape_of_one_example, const Layout& layout = Layout::row_major());

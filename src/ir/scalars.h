@@ -11,14 +11,14 @@ namespace snug {
 struct Scalars {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;            // counts updates; with `seed` it keys every random draw of the step
-  std::uint64_t first_example = 0;   // of this microbatch, counted within the step, over all processes
-  std::uint32_t valid_examples = 0;  // of this microbatch; the rows of the others are padding
+  std::uint64_t first_example = 0;   // of this microbatch, counted within the step
+  std::uint32_t valid_examples = 0;  // of this microbatch; rows behind them are padding
   std::uint32_t batch_examples = 0;  // of the whole step
   double total_weight = 0;           // of all rows of the whole step: a row of weight w weighs w / total_weight in the loss
   double learning_rate = 0;
   double loss_scale = 1;
   std::uint16_t skip_update = 0;  // 1: the update only clears the gradients (the loss was not finite, an overflow was found)
-  std::uint16_t is_first_microbatch = 0;  // 1: of the step, in this process
+  std::uint16_t is_first_microbatch = 0;  // 1: of the step
   // What the length of all gradients together is cut down to, in programs that clip. A float is fine enough for a threshold, and
   // the block stays as large as it was: models that do not clip keep their programs.
   float clip_norm = std::numeric_limits<float>::infinity();

@@ -77,7 +77,7 @@ struct Type {
 // "f32[100x16x32x32]/channels_last"
 std::string to_string(const Type& type);
 
-// Distance in elements between neighbours along each logical dimension; only for plain (not opaque) layouts.
+// Distance in elements between neighbors along each logical dimension; only for plain (not opaque) layouts.
 std::array<std::int64_t, Shape::kMaxRank> strides_of(const Type& type);
 
 }  // namespace snug

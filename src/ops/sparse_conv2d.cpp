@@ -4,12 +4,11 @@
 #include "ops/sparse.h"
 
 // Convolution with a weight of the sparse store (ops/sparse.h). Constants: those of conv2d, and first_row, weight_shape, bits.
-//   sparse_conv2d(x [N,C,H,W], values, columns, rows, bias [O]?)                     -> [N,O,OH,OW]
-//   sparse_conv2d_grad_input(dy, values, columns, rows) {..., input_shape, channels_last?}           -> dx
-//   sparse_conv2d_grad_weight(dy, x, columns, rows) {..., nonzeros}                  -> gradient of the whole store: this
-//   tensor's
-//                                                                                       values' gradients, 0 elsewhere
-// The last one adds: in a program it is given the store's accumulator, and moves only its own tensor's part of it.
+//   sparse_conv2d(x [N,C,H,W], values, columns, rows, bias [O]?)                             -> [N,O,OH,OW]
+//   sparse_conv2d_grad_input(dy, values, columns, rows) {..., input_shape, channels_last?}   -> dx
+//   sparse_conv2d_grad_weight(dy, x, columns, rows) {..., nonzeros}                          -> gradient of the whole store
+// The last is 0 but for this tensor's values.
+// It adds: in a program it is given the store's accumulator, and moves only its own tensor's part of it.
 // FLOPs are those of the dense convolution, which the fast kernels really do.
 
 namespace snug::ops {

@@ -22,8 +22,9 @@ std::string objection_to(const State& state, const State& other) {
 
 }  // namespace
 
-Program add_shape(Program model, Program other, RunShape shape) {
-  SNUG_CHECK(shape.examples > 0, "a shape of {} examples", shape.examples);
+Program add_shape(Program model, Program other) {
+  if (other.microbatch >= model.microbatch)
+    throw_user_error("a shape of {} examples beside one of {} is not possible; use fewer", other.microbatch, model.microbatch);
   if (model.states.size() != other.states.size())
     throw_user_error("'{}' and '{}' are not the same model: they have other states", model.name, other.name);
   for (std::size_t i = 0; i < model.states.size(); ++i) {
@@ -31,7 +32,7 @@ Program add_shape(Program model, Program other, RunShape shape) {
       throw_user_error("'{}' and '{}' are not the same model: {}", model.name, other.name, objection);
   }
   Section forward = std::move(other.section(SectionKind::forward));
-  forward.shape = shape;
+  forward.shape = {.examples = other.microbatch};
   model.sections.push_back(std::move(forward));
   return model;
 }

@@ -12,8 +12,8 @@
 
 namespace snug {
 
-// `other`: the same model, built for `shape`. UserError when it is another model: all states but the inputs must be the same, and
-// of the inputs there may be less.
-Program add_shape(Program model, Program other, RunShape shape);
+// `other`: the same model, built for fewer examples. UserError when it is another model: all states but the inputs must be the
+// same, and of the inputs there may be less.
+Program add_shape(Program model, Program other);
 
 }  // namespace snug

@@ -69,7 +69,8 @@ std::vector<Pass> model_passes();
 std::vector<Pass> memory_passes();
 std::vector<Pass> pipeline();  // both
 
-// UserError when the options name a pass that is none of these, turn off one that must run, or ask for one that runs anyway.
+// For options that come from outside, before any pass runs: UserError when they name a pass that is none of these, turn off one
+// that must run, or ask for one that runs anyway.
 void check_pass_names(const std::vector<Pass>& passes, const PassOptions& options);
 
 // Runs the passes, verifying the program after each.

@@ -145,7 +145,7 @@ PeakMoment peak_moment(const Plan& plan) {
   }
   if (!plan.program.sections.empty()) {
     const Section& section = plan.program.sections[highest];
-    peak.section = section.kind;
+    peak.section = section.id();
     peak.node = fullest_node(plan.sections[highest], section.nodes.size());
     if (!section.nodes.empty()) peak.node_text = print(section, section.nodes[static_cast<std::size_t>(peak.node)]);
     for (const Buffer& buffer : plan.sections[highest].liveness.buffers) {

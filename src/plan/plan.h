@@ -84,7 +84,7 @@ struct LiveValue {
   MemoryClass memory_class;
 };
 struct PeakMoment {
-  SectionKind section = SectionKind::micro;
+  SectionId section = SectionKind::micro;
   int node = 0;
   std::string node_text;
   std::array<Bytes, kMemoryClasses> by_class{};  // states included

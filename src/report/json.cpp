@@ -27,7 +27,7 @@ Json flops_json(const PhaseFlops& flops) {
 
 Json peak_json(const Plan& plan, const PeakMoment& peak) {
   Json result;
-  result["section"] = name_of(peak.section);
+  result["section"] = to_string(peak.section);
   result["node"] = peak.node;
   const Section* section = plan.program.find_section(peak.section);
   const bool known = section != nullptr && static_cast<std::size_t>(peak.node) < section->nodes.size();

@@ -111,7 +111,7 @@ std::vector<LayerUse> layers_at_peak(const Plan& plan, const PeakMoment& peak) {
   }
   for (std::size_t s = 0; s < program.sections.size(); ++s) {
     const Section& section = program.sections[s];
-    if (section.kind != peak.section) continue;
+    if (section.id() != peak.section) continue;
     const std::vector<ValueLife> lives = value_lives(section);
     for (const Buffer& buffer : plan.sections[s].liveness.buffers) {
       if (buffer.space != MemorySpace::device || buffer.begin > peak.node || buffer.end <= peak.node) continue;

@@ -21,7 +21,7 @@ void put_fullest_moment(std::string& out, const Plan& plan, const PeakMoment& pe
   const Section* section = plan.program.find_section(peak.section);
   if (section == nullptr || section->nodes.empty()) return;
   put(out, "Fullest moment {}\n", shorten(describe_node(section->nodes[static_cast<std::size_t>(peak.node)]), kTextWidth - 15));
-  put(out, "{:15}section {}, node {} of {}; the largest values alive then:\n", "", name_of(peak.section), peak.node,
+  put(out, "{:15}section {}, node {} of {}; the largest values alive then:\n", "", to_string(peak.section), peak.node,
       section->nodes.size());
   Bytes rest;
   for (std::size_t i = 0; i < peak.largest.size(); ++i) {
@@ -68,7 +68,7 @@ void put_curve(std::string& out, const Plan& plan, const PeakMoment& peak) {
   std::vector<double> shares;
   std::optional<std::size_t> fullest;  // counted along the step; evaluation may be fuller than it
   for (const SectionMoments& moments : step) {
-    if (plan.program.sections[moments.section].kind == peak.section) {
+    if (plan.program.sections[moments.section].id() == peak.section) {
       fullest = shares.size() + static_cast<std::size_t>(peak.node);
     }
     for (const ByClass& alive : moments.alive) shares.push_back(share_of(total_of(alive), top));

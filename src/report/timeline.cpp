@@ -142,15 +142,15 @@ Json nodes_json(const Section& section, Lists& lists) {
 }  // namespace
 
 Json timeline_json(const Plan& plan) {
-  const SectionKind fullest = peak_moment(plan).section;
+  const SectionId fullest = peak_moment(plan).section;
   Lists lists;
   Json sections = Json::array();
   for (std::size_t s = 0; s < plan.program.sections.size(); ++s) {
     const Section& section = plan.program.sections[s];
     // What runs once, or only for a reader, is of interest only where it is what needs most.
     const bool aside = section.kind == SectionKind::init || section.kind == SectionKind::derive;
-    if (aside && section.kind != fullest) continue;
-    sections.push_back({{"section", name_of(section.kind)},
+    if (aside && section.id() != fullest) continue;
+    sections.push_back({{"section", to_string(section.id())},
                         {"runs", runs_per_step(plan.program, section)},
                         {"placed_by", plan.sections[s].method},
                         {"nodes", nodes_json(section, lists)},

@@ -12,7 +12,7 @@
 namespace snug::train {
 
 // A few batches that steps take in turn: drawing new ones would be timed with the step. Bytes and real numbers of any size,
-// labels as the loss tells them apart, weights of 1. UserError when nobody says how large the whole numbers of an input may be.
+// labels as the loss tells them apart, weights of 1. UserError when the range of an integer input is not known.
 class RandomBatches {
  public:
   RandomBatches(const Program& program, std::int64_t examples, std::uint64_t seed, std::size_t batches = 4);

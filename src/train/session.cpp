@@ -121,6 +121,7 @@ std::span<const std::byte> Session::bytes_of(const Examples& examples, StateId i
 SectionId Session::section_for(SectionKind kind, std::size_t examples) const {
   RunShape smallest;
   for (const Section& section : plan_->program.sections) {
+    SNUG_CHECK(section.shape.length == 0, "section {} takes shorter examples, which are staged nowhere", to_string(section.id()));
     const bool has_room = section.kind == kind && section.shape.examples >= static_cast<std::int64_t>(examples);
     if (has_room && (smallest == RunShape{} || section.shape < smallest)) smallest = section.shape;
   }

@@ -67,7 +67,7 @@ inline Program build(const TrainedModel& model, std::int64_t microbatch) {
 inline Program build(const TrainedModel& model) {
   Program program = build(model, model.microbatch);
   if (model.second_microbatch == 0) return program;
-  return add_shape(std::move(program), build(model, model.second_microbatch), {.examples = model.second_microbatch});
+  return add_shape(std::move(program), build(model, model.second_microbatch));
 }
 
 // How the steps are compiled; but for compression, what they compute does not depend on it.

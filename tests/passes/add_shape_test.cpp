@@ -19,7 +19,7 @@ Program small(std::int64_t batch, std::int64_t classes = 10) {
 }
 
 TEST(AddShape, BothShapesReadWhatIsStagedInOnePlace) {
-  const Program program = add_shape(small(10), small(7), {.examples = 7});
+  const Program program = add_shape(small(10), small(7));
   EXPECT_EQ(find_defect(program), std::nullopt);
   EXPECT_EQ(program.states.size(), small(10).states.size());
   const std::string text = print(program);
@@ -30,14 +30,14 @@ TEST(AddShape, BothShapesReadWhatIsStagedInOnePlace) {
 }
 
 TEST(AddShape, OfAnotherModelIsRefused) {
-  EXPECT_THROW(add_shape(small(10), small(7, 11), {.examples = 7}), UserError);
-  EXPECT_THROW(add_shape(small(10), frontend::build_zoo_model("wrn-10-1", {.batch = 7}), {.examples = 7}), UserError);
-  EXPECT_THROW(add_shape(small(7), small(10), {.examples = 10}), UserError);  // there is no room for ten
+  EXPECT_THROW(add_shape(small(10), small(7, 11)), UserError);
+  EXPECT_THROW(add_shape(small(10), frontend::build_zoo_model("wrn-10-1", {.batch = 7})), UserError);
+  EXPECT_THROW(add_shape(small(7), small(10)), UserError);  // there is no room for ten
 }
 
 TEST(AddShape, TheSameShapeTwiceIsNoProgram) {
-  Program program = add_shape(small(10), small(7), {.examples = 7});
-  program = add_shape(std::move(program), small(7), {.examples = 7});
+  Program program = add_shape(small(10), small(7));
+  program = add_shape(std::move(program), small(7));
   EXPECT_EQ(find_defect(program), "there are two sections 'forward of 7'");
 }
 

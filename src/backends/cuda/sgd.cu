@@ -49,8 +49,11 @@ struct Rounding {
 
  private:
   __device__ static float by_chance(float value, std::uint32_t random) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) return ops::bfloat_by_chance(value, random);
-    return ops::half_by_chance(value, random);
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+      return ops::bfloat_by_chance(value, random);
+    } else {
+      return ops::half_by_chance(value, random);
+    }
   }
 };
 
