@@ -178,11 +178,7 @@ class Parser {
   }
 
   static Section section_header(Line& line) {
-    const std::string_view name = line.name();
-    // What texts of before any section could be periodic call the one that was.
-    Section section{.kind = name == "rewire" ? SectionKind::periodic : parse_enum(name, SectionKind::forward, "section"),
-                    .values = {},
-                    .nodes = {}};
+    Section section{.kind = parse_section_kind(line.name()), .values = {}, .nodes = {}};
     if (line.accept_word("of")) {
       section.shape.examples = line.integer();
       if (line.accept("x")) section.shape.length = line.integer();
@@ -380,6 +376,10 @@ class Parser {
 };
 
 }  // namespace
+
+SectionKind parse_section_kind(std::string_view name) {
+  return name == "rewire" ? SectionKind::periodic : parse_enum(name, SectionKind::forward, "section");
+}
 
 Program parse_program(std::string_view text, OpLookup find_op) { return Parser(find_op).parse(text); }
 

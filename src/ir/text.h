@@ -26,6 +26,10 @@ std::string print(const Program& program);
 std::string print(const Section& section);
 std::string print(const Section& section, const Node& node);
 
+// A section's kind by its name, or by the one that older texts have: "rewire" for `periodic`. UserError
+// when it is none.
+SectionKind parse_section_kind(std::string_view name);
+
 // UserError naming the line when the text is no program. The result is well-formed but not yet verified.
 Program parse_program(std::string_view text, OpLookup find_op);
 

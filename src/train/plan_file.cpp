@@ -69,6 +69,15 @@ class Words {
   std::vector<Bytes> offsets(std::string_view of, std::size_t count) {
     expect("place");
     expect(of);
+    return offsets(count);
+  }
+  std::vector<Bytes> offsets(SectionKind of, std::size_t count) {
+    expect("place");
+    if (const std::string_view word = next().substr(0, 40); parse_section_kind(word) != of)
+      throw_user_error("the plan's placement has '{}' where '{}' belongs", word, name_of(of));
+    return offsets(count);
+  }
+  std::vector<Bytes> offsets(std::size_t count) {
     std::vector<Bytes> result;
     for (std::size_t i = 0; i < count; ++i) result.push_back(bytes());
     end_line();
@@ -187,7 +196,7 @@ Plan parse_plan(std::string_view text) {
   for (const Section& section : plan.program.sections) {
     SectionPlan placed;
     placed.liveness = liveness(section);
-    placed.offsets = words.offsets(name_of(section.kind), placed.liveness.buffers.size());
+    placed.offsets = words.offsets(section.kind, placed.liveness.buffers.size());
     plan.sections.push_back(std::move(placed));
   }
   for (const MemorySpace space : kMemorySpaces) measure_arena(space, plan);

@@ -7,6 +7,8 @@
 #include "frontend/zoo.h"
 #include "ir/text.h"
 #include "ops/ops.h"
+#include "passes/add_shape.h"
+#include "plan/compile.h"
 #include "small_session.h"
 #include <snug/error.h>
 
@@ -90,6 +92,26 @@ TEST(PlanFile, DamageInHostMemoryIsRefused) {
       }
     }
   }
+}
+
+// The periodic section was called after the one thing that it did.
+TEST(PlanFile, OlderNamesOfSectionsAreRead) {
+  const Plan plan = small_plan(backends::cpu_backend(1), {.sparse = {.nonzero = 0.5}});
+  const std::string text = print_plan(plan);
+  std::string older = text;
+  for (const std::string word : {"section ", "place "}) {
+    const std::size_t at = older.find(word + "periodic");
+    ASSERT_NE(at, std::string::npos) << word;
+    older.replace(at + word.size(), std::string("periodic").size(), "rewire");
+  }
+  EXPECT_EQ(print_plan(parse_plan(older)), text);
+}
+
+TEST(PlanFile, PlansOfSeveralShapesComeBackByteForByte) {
+  const auto model = [](std::int64_t batch) {
+    return frontend::build_zoo_model("small-cnn", {.batch = batch, .image_size = 16});
+  };
+  expect_round_trip(compile(add_shape(model(10), model(7)), backends::reference_backend(1), {.batch = 17}));
 }
 
 TEST(PlanFile, TheFormOfTheModelComesBack) {
