@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ir/verify.h"
+
 namespace snug {
 
 const Program& ProgramInHand::named(std::int64_t microbatch) {
@@ -24,7 +26,9 @@ void ProgramInHand::lower(std::int64_t microbatch) {
   program_.reset();  // before the next is there
   CompileOptions options = request_.options;
   options.passes.dump = {};
+  options.passes.verifies = false;  // once at the end is enough for so many programs
   program_ = lower_model(request_.model(microbatch), backend_, options);
+  verify(*program_, "before any memory method");
   microbatch_ = microbatch;
   has_names_ = true;
 }
