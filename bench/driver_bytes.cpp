@@ -175,7 +175,7 @@ std::function<void(Steps&)> with_library(void (*use)(Listener)) {
 }
 
 // As `snug train` does it: the search, the arena, a step kernel by kernel, a step that records graphs, further steps.
-std::function<void(Steps&)> with_training(train::Recipe recipe) {
+std::function<void(Steps&)> with_training(settings::Recipe recipe) {
   recipe.device = "cuda";
   recipe.model = "wrn-28-2";
   recipe.data = "random";
@@ -238,7 +238,7 @@ std::vector<Sequence> sequences() {
   };
   for (const Training& training : {Training{"fp32", "fp32", {}, {}}, Training{"fp16", "fp16", {}, {}},
                                    Training{"fp16, 30% of the weights, 6.7 MB", "fp16", 0.3, Bytes(6'700'000)}}) {
-    train::Recipe recipe;
+    settings::Recipe recipe;
     recipe.precision = training.precision;
     recipe.sparse.nonzero = training.nonzero;
     recipe.budget_bytes = training.budget;

@@ -22,10 +22,10 @@
 #include "base/median.h"
 #include "base/threads.h"
 #include "frontend/zoo.h"
+#include "io/plan_file.h"
 #include "kernel_bench/machine.h"
 #include "kernel_bench/step_walker.h"
 #include "plan/compile.h"
-#include "train/plan_file.h"
 #include "train/random_batches.h"
 #include "train/session.h"
 
@@ -126,8 +126,8 @@ void print_kinds(const std::vector<Row>& rows, const MachineBound& machine, doub
 
 Plan plan_of(const Options& options, const Backend& backend) {
   if (!options.plan.empty()) {
-    Plan plan = train::read_plan_file(options.plan);
-    train::check_kernels(plan, backend);
+    Plan plan = io::read_plan_file(options.plan);
+    io::check_kernels(plan, backend);
     return plan;
   }
   const DType dtype = options.precision == "bf16" ? DType::bf16 : options.precision == "fp16" ? DType::f16 : DType::f32;

@@ -23,7 +23,7 @@
 #include "ir/builder.h"
 #include "ops/conv2d.h"
 #include "ops/ops.h"
-#include "ops/sparse.h"
+#include "ops/sparse/sparse.h"
 #include "passes/select_kernels.h"
 #include "plan/compile.h"
 #include "runtime/executor.h"

@@ -15,7 +15,7 @@ target_compile_options(
             $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>
             # GCC 12 sees overlaps in the standard library's string concatenation that are not there (GCC bug 105651).
             $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
-            # ... and members of a std::variant's inactive alternatives as uninitialised when it optimises (GCC bug 80635).
+            # ... and members of a std::variant's inactive alternatives as uninitialized when it optimizes (GCC bug 80635).
             $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
 if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_COMPILE_WARNING_AS_ERROR ON) # cmake --compile-no-warning-as-error turns it off
@@ -184,7 +184,7 @@ function(snug_test folder)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${target} PRIVATE SNUG_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${target} PRIVATE snug_options ${targets} GTest::gtest_main)
-  # The library is what is optimised; tests wait for the compiler longer than for themselves.
+  # The library is what is optimized; tests wait for the compiler longer than for themselves.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1;-g0>)
   target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX) # its flag must be the one of the headers below
   target_precompile_headers(${target} REUSE_FROM snug_test_headers)

@@ -1,5 +1,5 @@
 // The worked example of the C++ API: a small convolutional network of our own, trained on a small set that the program draws
-// itself. Ten classes: bars of five directions, in two colours, on noise.
+// itself. Ten classes: bars of five directions, in two colors, on noise.
 
 #include <cmath>
 #include <cstdio>

@@ -137,7 +137,7 @@ class Runner(Folder):
         self.assertEqual(runs.read_bytes(self.at("state", "began.txt")).decode().split(), ["fp16-10-4-e2-seed0", "fp16-20-4-e2-seed0"])
 
     def test_MistakesEndWithTwoAndOneSentence(self):
-        for arguments in (["--rows", "fp16-31-10"], ["--experiments", "figure9"], ["--seeds", "a"], ["--set", "colour=red"], ["--set", "nonzero=much"]):
+        for arguments in (["--rows", "fp16-31-10"], ["--experiments", "figure9"], ["--seeds", "a"], ["--set", "color=red"], ["--set", "nonzero=much"]):
             done = self.table3(*arguments)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
         done = subprocess.run([sys.executable, TABLE3, "--epochs", "3"], capture_output=True, text=True)

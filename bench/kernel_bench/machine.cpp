@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Enough sums that none waits for another: more than latency times units on any current core.
 inline constexpr int kChains = 12;
 
-// Returns the operations done; the sums go through `sink` so that they are not optimised away.
+// Returns the operations done; the sums go through `sink` so that they are not optimized away.
 std::int64_t multiply_adds(std::int64_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   using Vector = hn::Vec<decltype(d)>;

@@ -21,7 +21,7 @@ namespace snug::paper {
 
 namespace {
 
-constexpr std::int64_t kNormBytes = 4;  // parameters and statistics of normalisation are never stored in less
+constexpr std::int64_t kNormBytes = 4;  // parameters and statistics of normalization are never stored in less
 
 // Ops [begin, end) that backward goes through with everything it needs of them in memory.
 struct Scope {
@@ -34,7 +34,7 @@ struct Scope {
 // A strategy laid over a network.
 struct Scheme {
   std::vector<Scope> scopes;
-  bool renews = false;         // normalisations and the ReLUs behind them
+  bool renews = false;         // normalizations and the ReLUs behind them
   std::size_t last_again = 0;  // ops from here on run only once, but for what is renewed: backward begins with them
 };
 
@@ -165,7 +165,7 @@ FlopCount flops_of(const Network& network, const Scheme& scheme) {
 std::int64_t index_bits(std::int64_t count) { return std::bit_width(static_cast<std::uint64_t>(count - 1)); }
 
 struct StateRoles {
-  std::unordered_set<StateId> normalisation;  // parameters of it
+  std::unordered_set<StateId> normalization;  // parameters of it
   std::unordered_set<StateId> sparse;         // weights of convolutions that do not read the network's input
 };
 
@@ -179,7 +179,7 @@ StateRoles roles_of(const Program& model, const Network& network) {
     if (node.op != &ops::batch_norm_apply && node.op != &ops::group_norm) continue;
     for (const ValueId input : node.inputs) {
       const Value& value = model.section(SectionKind::forward).value(input);
-      if (value.is_state() && model.states[value.state.index()].role == Role::parameter) roles.normalisation.insert(value.state);
+      if (value.is_state() && model.states[value.state.index()].role == Role::parameter) roles.normalization.insert(value.state);
     }
   }
   return roles;
@@ -200,7 +200,7 @@ StateBytes state_bytes(const Program& model, const Network& network, const Optio
       trained += kNormBytes * elements;
     }
     if (state.role != Role::parameter) continue;
-    double bytes = elements * static_cast<double>(roles.normalisation.contains(id) ? kNormBytes : options.value_bytes);
+    double bytes = elements * static_cast<double>(roles.normalization.contains(id) ? kNormBytes : options.value_bytes);
     if (options.nonzero < 1 && roles.sparse.contains(id)) {
       const Shape& shape = state.type.shape;
       const std::int64_t columns = state.type.elements() / shape[0];

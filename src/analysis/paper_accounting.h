@@ -16,10 +16,10 @@ namespace snug::paper {
 struct Strategy {
   enum class Kind : std::uint8_t {
     none,           // keeps all that it needs
-    no_bn,          // makes normalisations and the ReLUs behind them again
+    no_bn,          // makes normalizations and the ReLUs behind them again
     every,          // keeps what every m-th op reads
     residual,       // keeps every m-th residual unit's output
-    residual_star,  // the same, the other outputs while their segment is under work, and no normalisation
+    residual_star,  // the same, the other outputs while their segment is under work, and no normalization
     optimal,        // not the report's: least FLOPs with at most `limit` bytes of activations, by the report's rules
   };
   Kind kind = Kind::none;
@@ -34,7 +34,7 @@ Strategy parse_strategy(std::string_view name);
 std::string name_of(const Strategy& strategy);
 
 struct Options {
-  std::int64_t value_bytes = 4;  // of weights, gradients, momenta and activations: 4 or 2; normalisation's parameters stay 4
+  std::int64_t value_bytes = 4;  // of weights, gradients, momenta and activations: 4 or 2; normalization's parameters stay 4
   double nonzero = 1.0;          // share of the convolution weights, but the first layer's, that are stored
 };
 

@@ -18,17 +18,17 @@ struct Rule {
   std::size_t data_inputs = 1;  // how many of the first inputs are activations
   Keeps keeps = Keeps::nothing;
   bool is_product = false;  // backward is one such product for the weight and one for the input
-  bool normalises = false;
+  bool normalizes = false;
   bool passes_gradient = false;
   std::int64_t backward_each = kAsForward;  // FLOPs an element
 };
 
-// The costs of normalisation are those of its gradient ops, batch_norm_grad_* and group_norm_grad_*.
+// The costs of normalization are those of its gradient ops, batch_norm_grad_* and group_norm_grad_*.
 constexpr std::array<Rule, 13> kRules{{
     {.op = &ops::conv2d, .keeps = Keeps::input, .is_product = true},
     {.op = &ops::linear, .keeps = Keeps::input, .is_product = true},
-    {.op = &ops::batch_norm_apply, .keeps = Keeps::input, .normalises = true, .backward_each = 11},
-    {.op = &ops::group_norm, .keeps = Keeps::input, .normalises = true, .backward_each = 16},
+    {.op = &ops::batch_norm_apply, .keeps = Keeps::input, .normalizes = true, .backward_each = 11},
+    {.op = &ops::group_norm, .keeps = Keeps::input, .normalizes = true, .backward_each = 16},
     {.op = &ops::relu, .keeps = Keeps::bits},
     {.op = &ops::add, .data_inputs = 2, .passes_gradient = true},
     {.op = &ops::shortcut, .passes_gradient = true},
@@ -39,7 +39,7 @@ constexpr std::array<Rule, 13> kRules{{
     {.op = &ops::global_avg_pool},
     {.op = &ops::dropout, .keeps = Keeps::mask},
 }};
-constexpr std::int64_t kNormalisedAgain = 2;  // FLOPs an element: a factor and a summand, from kept statistics
+constexpr std::int64_t kNormalizedAgain = 2;  // FLOPs an element: a factor and a summand, from kept statistics
 
 Rule rule_of(const Node& node) {
   if (node.op->loss != nullptr) return {.op = node.op, .keeps = Keeps::input, .backward_each = 0};
@@ -78,7 +78,7 @@ class NetworkBuilder {
     return inputs;
   }
 
-  // In execution order. What makes the network's input (an image's normalisation) is no part of the network, and what only
+  // In execution order. What makes the network's input (an image's normalization) is no part of the network, and what only
   // evaluation reads does not count.
   std::vector<std::size_t> nodes_of_loss() const {
     std::vector<bool> needed(section_.nodes.size(), false);
@@ -127,11 +127,11 @@ class NetworkBuilder {
 
     op.is_relu = node.op == &ops::relu;
     const Op* before = op.inputs.empty() ? nullptr : network_.producer_of(op.inputs.front());
-    op.renewable = rule.normalises || (op.is_relu && before != nullptr && before->renewable);
+    op.renewable = rule.normalizes || (op.is_relu && before != nullptr && before->renewable);
 
     op.forward_flops = forward_flops_of(node);
     const std::int64_t elements = network_.elements_of(op.output) / model_.microbatch;
-    op.again_flops = rule.normalises ? kNormalisedAgain * elements : op.forward_flops;
+    op.again_flops = rule.normalizes ? kNormalizedAgain * elements : op.forward_flops;
     if (rule.is_product) {
       op.backward_flops = op.forward_flops * ((trains_weight ? 1 : 0) + (wants_input ? 1 : 0));
     } else if (op.in_backward) {

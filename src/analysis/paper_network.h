@@ -25,10 +25,10 @@ struct Op {
   bool in_backward = false;      // a gradient reaches its output
   bool passes_gradient = false;  // the gradient of its input is that of its output, or a part of it: no new tensor
   bool is_relu = false;
-  bool renewable = false;            // a normalisation, or a ReLU behind one: what `no-bn` makes again
+  bool renewable = false;            // a normalization, or a ReLU behind one: what `no-bn` makes again
   std::int64_t gradient_values = 0;  // alive while it is differentiated: its output's and those that wait for a skip
   std::int64_t forward_flops = 0;
-  std::int64_t again_flops = 0;  // run once more; a normalisation still has its statistics
+  std::int64_t again_flops = 0;  // run once more; a normalization still has its statistics
   std::int64_t backward_flops = 0;
 };
 

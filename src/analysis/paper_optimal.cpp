@@ -133,18 +133,18 @@ OptimalAccounting account_optimal(const Program& model, const Network& network, 
   all.mode.assign(chain.links.size(), 0);
   const std::int64_t most = run_chain(chain.links, all).peak_bytes;
 
-  // The programme counts in slots, each link rounded by up to half a slot: its plans are looked at from as far above the limit on
+  // The program counts in slots, each link rounded by up to half a slot: its plans are looked at from as far above the limit on
   // as that may matter, and the first that is within it for real is taken.
   ChainPlan plan = all;
   if (room < most) {
-    const ChainProgramme programme(chain.links, most + most / 32, chain.links.size() < kLongChain ? kSlots : kSlotsOfLongChains);
-    const std::vector<std::int64_t> steps = programme.steps();
+    const ChainProgram program(chain.links, most + most / 32, chain.links.size() < kLongChain ? kSlots : kSlotsOfLongChains);
+    const std::vector<std::int64_t> steps = program.steps();
     SNUG_CHECK(!steps.empty(), "no plan for '{}'", model.name);
-    const std::int64_t rounded = static_cast<std::int64_t>(chain.links.size()) * programme.unit_bytes() / 2;
+    const std::int64_t rounded = static_cast<std::int64_t>(chain.links.size()) * program.unit_bytes() / 2;
     auto step = std::upper_bound(steps.begin(), steps.end(), room + rounded);
     do {
       if (step != steps.begin()) --step;
-      plan = *programme.plan(*step);
+      plan = *program.plan(*step);
     } while (step != steps.begin() && run_chain(chain.links, plan).peak_bytes > room);
   }
 

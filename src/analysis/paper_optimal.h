@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "analysis/chain_programme.h"
+#include "analysis/chain_program.h"
 #include "analysis/paper_accounting.h"
 #include "analysis/paper_network.h"
 
@@ -12,7 +12,7 @@ namespace snug::paper {
 // The network as a chain whose "seconds" are FLOPs of one example. Its links: what comes before the first residual unit, each
 // unit with what follows it up to the next, and what lies behind the last; without units, each op that keeps its input where a
 // single value leads on. Only backward has a peak in the report, so running forward takes no bytes here. Mode 0 keeps all, mode
-// 1, where there is one, makes normalisations and the ReLUs behind them again.
+// 1, where there is one, makes normalizations and the ReLUs behind them again.
 struct PaperChain {
   std::vector<std::size_t> begins;  // of each link: its first op
   std::vector<ChainLink> links;

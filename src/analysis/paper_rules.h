@@ -25,7 +25,7 @@ struct Amount {
 
 using ValueSet = std::unordered_set<ValueId>;
 
-// `renews`: normalisations and the ReLUs behind them are made again for the op that reads them. `boundaries`: values that are
+// `renews`: normalizations and the ReLUs behind them are made again for the op that reads them. `boundaries`: values that are
 // held anyway.
 
 // The value that the op keeps; none for bits and masks, and none where a boundary keeps it already.
@@ -38,7 +38,7 @@ Amount renewed_for(const Network& network, bool renews, const ValueSet& boundari
 // flops_to_renew.
 std::int64_t flops_to_make(const Network& network, bool renews, std::size_t begin, std::size_t end, std::size_t counted_end,
                            const std::vector<ValueId>& wanted);
-// Each normalisation and ReLU of ops [begin, end) counts once, however often a strategy makes it again: the report's figures come
+// Each normalization and ReLU of ops [begin, end) counts once, however often a strategy makes it again: the report's figures come
 // out so.
 std::int64_t flops_to_renew(const Network& network, std::size_t begin, std::size_t end);
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/process_memory.h"
-#include "train/cost_file.h"
+#include "io/cost_file.h"
 #include "train/measure_costs.h"
 #include "train/random_batches.h"
 
@@ -48,8 +48,8 @@ void measure_plan(Plan plan, const Backend& backend, Costs& costs) {
   train::Session session(std::move(plan), backend, 1);
   session.set_learning_rate(1e-3);
   if (session.clips()) session.set_clip_norm(1);
-  train::merge_costs(costs.nodes, train::measure_costs(session, batches[0]));
-  train::write_cost_file(costs.file, train::cost_key_of(backend), costs.nodes);
+  io::merge_costs(costs.nodes, train::measure_costs(session, batches[0]));
+  io::write_cost_file(costs.file, io::cost_key_of(backend), costs.nodes);
 }
 
 void measure_if_possible(Plan plan, const Backend& backend, Costs& costs, const std::function<void(const std::string&)>& say) {
@@ -68,17 +68,17 @@ void measure_if_possible(Plan plan, const Backend& backend, Costs& costs, const 
 
 Costs find_costs(const std::optional<std::string>& choice, const Backend& backend) {
   if (choice == kNone) return {.speeds = backend.product_speeds};
-  const train::CostKey key = train::cost_key_of(backend);
+  const io::CostKey key = io::cost_key_of(backend);
   Costs costs{.speeds = backend.product_speeds};
   if (choice) {
     costs.file = *choice;
-  } else if (const auto own = train::default_cost_file(key)) {
+  } else if (const auto own = io::default_cost_file(key)) {
     costs.file = *own;
   }
   std::error_code ignored;  // a home that cannot be read has no costs, either
   if (!choice && !std::filesystem::exists(costs.file, ignored)) return costs;
   try {
-    costs.nodes = train::read_cost_file(costs.file, key);
+    costs.nodes = io::read_cost_file(costs.file, key);
   } catch (const UserError& error) {
     if (choice) throw;
     costs.note = fmt::format("{}; until then a fixed table is used", error.what());

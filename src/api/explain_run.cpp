@@ -31,17 +31,17 @@ bool recomputes(const Plan& plan) {
 
 }  // namespace
 
-std::string checkpoint_of(const train::Recipe& recipe, const Plan& plan) {
+std::string checkpoint_of(const settings::Recipe& recipe, const Plan& plan) {
   if (recipe.checkpoint) return *recipe.checkpoint;
   return recomputes(plan) ? std::string(kAsPlanned) : "none";
 }
 
-RunExplanation explain_run(const train::Recipe& chosen, const Plan& plan) {
+RunExplanation explain_run(const settings::Recipe& chosen, const Plan& plan) {
   const std::string checkpoint = checkpoint_of(chosen, plan);
   if (checkpoint == kAsPlanned) throw UserError("the run's plan came from a file, which does not say how it was made");
   const Backend backend = open_backend(chosen);
   // The recipe as it was asked for: what the solver was allowed to choose, it chose.
-  train::Recipe recipe = chosen;
+  settings::Recipe recipe = chosen;
   const Allowance allowed = parse_allowance(recipe.allow);
   const bool narrowed =
       allowed.has(Exactness::precision) && recipe.precision == narrower_precision(recipe.device) && !recipe.rounding;

@@ -6,7 +6,7 @@
 
 #include "plan/explain.h"
 #include "plan/frontier.h"
-#include "train/recipe.h"
+#include "settings/recipe.h"
 
 namespace snug {
 
@@ -17,9 +17,9 @@ struct RunExplanation {
 
 // `chosen`: the run's recipe, with what the solver chose. UserError when it cannot be known here: the run's device is missing, or
 // its plan came from a file that does not say how it was made.
-RunExplanation explain_run(const train::Recipe& chosen, const Plan& plan);
+RunExplanation explain_run(const settings::Recipe& chosen, const Plan& plan);
 
 // The strategy that a run's plan was made by. One that came from a file does not say it.
-std::string checkpoint_of(const train::Recipe& recipe, const Plan& plan);
+std::string checkpoint_of(const settings::Recipe& recipe, const Plan& plan);
 
 }  // namespace snug

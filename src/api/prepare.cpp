@@ -9,9 +9,9 @@
 #include "base/threads.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "io/plan_file.h"
 #include "ops/ops.h"
 #include "report/layers.h"
-#include "train/plan_file.h"
 
 namespace snug {
 
@@ -30,9 +30,9 @@ Shape own_shape(const std::string& model, std::int64_t image_size) {
 }
 
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
-bool augments(const train::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
+bool augments(const settings::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
 
-SparseOptions sparse_options(const train::SparseRecipe& sparse) {
+SparseOptions sparse_options(const settings::SparseRecipe& sparse) {
   if (!sparse.nonzero) return {};
   return {.nonzero = *sparse.nonzero,
           .method = parse_sparse_method(sparse.method).value_or(SparseMethod::dsr),
@@ -40,7 +40,7 @@ SparseOptions sparse_options(const train::SparseRecipe& sparse) {
           .threshold = sparse.threshold};
 }
 
-void refuse_what_the_cpu_alone_does(const train::Recipe& recipe) {
+void refuse_what_the_cpu_alone_does(const settings::Recipe& recipe) {
   if (recipe.compress)
     throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
   if (recipe.optimizer.momentum_bits != 32)
@@ -68,25 +68,25 @@ ops::UpdateOptions update_for(std::string_view precision, const std::optional<st
           .stochastic_rounding = rounding ? *rounding == "stochastic" : precision == "bf16"};
 }
 
-std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe) {
+std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe) {
   return data::open_dataset(recipe.data,
                             {.image_size = recipe.image_size.value_or(0), .default_image_size = own_shape(recipe.model, 0)[2]});
 }
 
-data::Description random_description(const train::Recipe& recipe) {
+data::Description random_description(const settings::Recipe& recipe) {
   const Shape shape = own_shape(recipe.model, recipe.image_size.value_or(0));
   // No classes of its own: the model's stay.
   return {.name = "random", .channels = shape[1], .height = shape[2], .width = shape[3]};
 }
 
-Backend open_backend(const train::Recipe& recipe) {
+Backend open_backend(const settings::Recipe& recipe) {
   if (recipe.device != "cpu") refuse_what_the_cpu_alone_does(recipe);
   stored_as(recipe.precision);  // before a device is looked for
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
 
-FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs) {
+FitRequest fit_request(const settings::Recipe& recipe, const data::Description& data, CostTable costs) {
   const DType dtype = stored_as(recipe.precision);
   const std::optional<CheckpointStrategy> checkpoint =
       recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
@@ -109,7 +109,7 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
     frontend::freeze(model, recipe.freeze);
     return model;
   };
-  const train::OptimizerRecipe& optimizer = recipe.optimizer;
+  const settings::OptimizerRecipe& optimizer = recipe.optimizer;
   const auto update = [&](std::string_view precision) {
     ops::UpdateOptions options = update_for(precision, recipe.rounding);
     options.settings = ops::sgd_settings({.momentum = optimizer.momentum,
@@ -144,27 +144,27 @@ FitRequest fit_request(const train::Recipe& recipe, const data::Description& dat
           .in_16_bits = std::move(in_16_bits)};
 }
 
-Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
+Fit fit_recipe(const settings::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
   return fit(fit_request(recipe, data, std::move(costs)), backend);
 }
 
-ModelForm form_of(const train::Recipe& recipe) {
+ModelForm form_of(const settings::Recipe& recipe) {
   return {.precision = recipe.precision,
           .nonzero = recipe.sparse.nonzero.value_or(1),
           .momentum_bits = recipe.optimizer.momentum_bits};
 }
 
-void sign(Plan& plan, const train::Recipe& recipe, const Backend& backend) {
+void sign(Plan& plan, const settings::Recipe& recipe, const Backend& backend) {
   plan.form = form_of(recipe);
   plan.made_for = backend.made_for();
 }
 
-Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
+Plan adopt_plan(Plan plan, const std::filesystem::path& path, const settings::Recipe& recipe, const data::Description& data,
                 const Backend& backend) {
   const FitRequest request = fit_request(recipe, data);
   try {
-    train::adopt(plan, lower_model(request.model(plan.program.microbatch), backend, request.options));
-    train::check_kernels(plan, backend);
+    io::adopt(plan, lower_model(request.model(plan.program.microbatch), backend, request.options));
+    io::check_kernels(plan, backend);
   } catch (const UserError& error) {
     throw_user_error("'{}': {}", path.string(), error.what());
   }
@@ -178,7 +178,7 @@ Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recip
   return plan;
 }
 
-Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, const Backend& backend) {
+Bytes plain_peak(const settings::Recipe& recipe, const data::Description& data, const Backend& backend) {
   FitRequest plain = fit_request(recipe, data);
   plain.budget.reset();
   plain.microbatch.reset();
@@ -189,7 +189,7 @@ Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, con
   return fit(plain, backend).plan.planned_peak_bytes;
 }
 
-train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
+settings::Recipe with_choices(settings::Recipe recipe, const FrontierPoint& point) {
   recipe.microbatch = point.microbatch;
   recipe.checkpoint = to_string(point.checkpoint);
   if (point.compress_bits > 0) recipe.compress = point.compress_bits;
@@ -199,7 +199,7 @@ train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point) {
   return recipe;
 }
 
-train::Recipe as_planned(train::Recipe recipe, const Plan& plan) {
+settings::Recipe as_planned(settings::Recipe recipe, const Plan& plan) {
   recipe.microbatch = plan.program.microbatch;
   recipe.checkpoint.reset();
   recipe.compress.reset();
@@ -217,7 +217,7 @@ train::Recipe as_planned(train::Recipe recipe, const Plan& plan) {
   return recipe;
 }
 
-train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data) {
+train::LoopSettings loop_settings(const settings::Recipe& recipe, const data::Description& data) {
   const std::uint64_t epoch = train::steps_per_epoch(data, recipe.batch);
   const auto epochs_to_steps = [&](double epochs) {
     return static_cast<std::uint64_t>(std::llround(epochs * static_cast<double>(epoch)));
@@ -230,7 +230,7 @@ train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Descr
   if (recipe.snapshot_every) settings.snapshot_every = static_cast<std::uint64_t>(*recipe.snapshot_every);
   settings.keep = static_cast<std::size_t>(recipe.keep);
 
-  const train::ScheduleRecipe& asked = recipe.schedule;
+  const settings::ScheduleRecipe& asked = recipe.schedule;
   train::Schedule& schedule = settings.schedule;
   schedule.base = recipe.optimizer.learning_rate;
   schedule.warmup_steps = static_cast<std::uint64_t>(asked.warmup_steps);
@@ -238,7 +238,7 @@ train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Descr
   schedule.gamma = asked.gamma;
   schedule.final = asked.final * recipe.optimizer.learning_rate;
   for (const double milestone : asked.milestones) schedule.milestones.push_back(epochs_to_steps(milestone));
-  using Kind = train::ScheduleRecipe::Kind;
+  using Kind = settings::ScheduleRecipe::Kind;
   schedule.kind = asked.kind == Kind::cosine ? train::Schedule::Kind::cosine
                   : asked.kind == Kind::step ? train::Schedule::Kind::step
                                              : train::Schedule::Kind::constant;
@@ -251,7 +251,7 @@ train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Descr
   return settings;
 }
 
-void configure(train::Session& session, const train::Recipe& recipe) {
+void configure(train::Session& session, const settings::Recipe& recipe) {
   if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
   set_loss_scale(session, recipe.precision,
                  static_cast<std::uint64_t>(recipe.loss_scale_growth.value_or(train::LossScale::kGrowAfter)));

@@ -7,8 +7,8 @@
 #include "data/dataset.h"
 #include "ir/kernel.h"
 #include "plan/fit.h"
+#include "settings/recipe.h"
 #include "train/loop.h"
-#include "train/recipe.h"
 
 namespace snug {
 
@@ -23,45 +23,45 @@ ops::UpdateOptions update_for(std::string_view precision, const std::optional<st
 std::string_view narrower_precision(std::string_view device);
 
 // Image folders come in the size that the recipe or else the model asks for.
-std::unique_ptr<data::Dataset> open_data(const train::Recipe& recipe);
+std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe);
 
 // Random images of the model's own shape, or of the size that the recipe asks for: what a plan is made for when no data is named.
-data::Description random_description(const train::Recipe& recipe);
+data::Description random_description(const settings::Recipe& recipe);
 
 // UserError when the device is not there, or does not store the recipe's precision.
-Backend open_backend(const train::Recipe& recipe);
+Backend open_backend(const settings::Recipe& recipe);
 
 // What a recipe asks of the planner. UserError when model and data do not go together.
-FitRequest fit_request(const train::Recipe& recipe, const data::Description& data, CostTable costs = {});
+FitRequest fit_request(const settings::Recipe& recipe, const data::Description& data, CostTable costs = {});
 
 // The model for this data, as fast as the budget lets it be. DoesNotFit when the budget is too small.
-Fit fit_recipe(const train::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs = {});
+Fit fit_recipe(const settings::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs = {});
 
 // Which form of its model a recipe asks for.
-ModelForm form_of(const train::Recipe& recipe);
+ModelForm form_of(const settings::Recipe& recipe);
 
 // Has a plan say of which form of the model it is, and for which machine's kernels.
-void sign(Plan& plan, const train::Recipe& recipe, const Backend& backend);
+void sign(Plan& plan, const settings::Recipe& recipe, const Backend& backend);
 
 // A plan that was saved in this file, for this recipe. UserError when it is one of another model, batch or backend, DoesNotFit
 // when it is larger than the budget.
-Plan adopt_plan(Plan plan, const std::filesystem::path& path, const train::Recipe& recipe, const data::Description& data,
+Plan adopt_plan(Plan plan, const std::filesystem::path& path, const settings::Recipe& recipe, const data::Description& data,
                 const Backend& backend);
 
 // What the whole batch at once takes, with nothing recomputed.
-Bytes plain_peak(const train::Recipe& recipe, const data::Description& data, const Backend& backend);
+Bytes plain_peak(const settings::Recipe& recipe, const data::Description& data, const Backend& backend);
 
 // The recipe with what the planner chose: it asks for the same plan without a search.
-train::Recipe with_choices(train::Recipe recipe, const FrontierPoint& point);
+settings::Recipe with_choices(settings::Recipe recipe, const FrontierPoint& point);
 
 // The recipe of a run whose plan comes from a file: it says what the plan does, whatever it said before. How backward was made to
 // compute again the plan does not tell.
-train::Recipe as_planned(train::Recipe recipe, const Plan& plan);
+settings::Recipe as_planned(settings::Recipe recipe, const Plan& plan);
 
-train::LoopSettings loop_settings(const train::Recipe& recipe, const data::Description& data);
+train::LoopSettings loop_settings(const settings::Recipe& recipe, const data::Description& data);
 
 // Tells a session what is data and no part of its plan: the loss scale, and what gradients are clipped to.
-void configure(train::Session& session, const train::Recipe& recipe);
+void configure(train::Session& session, const settings::Recipe& recipe);
 // The loss scale of a precision, and after how many steps without overflow it grows.
 void set_loss_scale(train::Session& session, std::string_view precision, std::uint64_t grow_after = train::LossScale::kGrowAfter);
 

@@ -5,14 +5,14 @@
 #include "api/explain_run.h"
 #include "api/prepare.h"
 #include "base/error.h"
-#include "train/plan_file.h"
+#include "io/plan_file.h"
 
 namespace snug {
 
 namespace {
 
 // What a run may no longer choose: it has weights of one precision and one pattern by now, and its activations' bits are settled.
-void settle(train::Recipe& recipe, FitRequest& request) {
+void settle(settings::Recipe& recipe, FitRequest& request) {
   request.in_16_bits.reset();
   request.share_is_given = true;
   if (!recipe.compress) {
@@ -21,7 +21,7 @@ void settle(train::Recipe& recipe, FitRequest& request) {
   }
 }
 
-Plan plan_again(train::Recipe recipe, const data::Description& data, const Backend& backend, const CostTable& costs) {
+Plan plan_again(settings::Recipe recipe, const data::Description& data, const Backend& backend, const CostTable& costs) {
   FitRequest request = fit_request(recipe, data, costs);
   settle(recipe, request);
   if (recipe.budget_bytes) {
@@ -37,16 +37,16 @@ Plan plan_again(train::Recipe recipe, const data::Description& data, const Backe
 std::string unsigned_text(Plan plan) {
   plan.form.reset();
   plan.made_for.clear();
-  return train::print_plan(plan);
+  return io::print_plan(plan);
 }
 
 }  // namespace
 
-std::optional<std::string> find_misfit(const Plan& plan, const train::Recipe& recipe, const data::Description& data,
+std::optional<std::string> find_misfit(const Plan& plan, const settings::Recipe& recipe, const data::Description& data,
                                        const Backend& backend) {
   if (!plan.made_for.empty() && plan.made_for != backend.made_for())
     return fmt::format("it was planned for {} and goes on with {}", plan.made_for, backend.made_for());
-  if (auto misfit = train::find_kernel_misfit(plan, backend)) return misfit;
+  if (auto misfit = io::find_kernel_misfit(plan, backend)) return misfit;
   if (!plan.made_for.empty()) return std::nullopt;
   // A plan of a version that did not say what it was made for: kernels may take weights in a foreign layout, but at a crawl.
   const FitRequest request = fit_request(recipe, data);
@@ -59,12 +59,12 @@ std::optional<std::string> find_misfit(const Plan& plan, const train::Recipe& re
   return std::nullopt;
 }
 
-ResumedPlan plan_to_resume(const std::string& saved, const train::Recipe& recipe, const data::Description& data,
+ResumedPlan plan_to_resume(const std::string& saved, const settings::Recipe& recipe, const data::Description& data,
                            const Backend& backend, const CostTable& costs) {
   std::optional<Plan> own;
   std::string misfit;
   try {
-    own = train::parse_plan(saved);
+    own = io::parse_plan(saved);
     const auto found = find_misfit(*own, recipe, data, backend);
     if (!found) {
       sign(*own, recipe, backend);  // earlier versions did not
@@ -74,7 +74,7 @@ ResumedPlan plan_to_resume(const std::string& saved, const train::Recipe& recipe
   } catch (const UserError& error) {
     misfit = error.what();  // of a version whose plans this one cannot read
   }
-  train::Recipe asked = recipe;
+  settings::Recipe asked = recipe;
   // A plan that came from a file keeps to its bytes, though no budget says so.
   const bool is_bound_by_plan = own && !recipe.budget_bytes && !recipe.checkpoint && checkpoint_of(recipe, *own) != "none";
   if (is_bound_by_plan) asked.budget_bytes = own->planned_peak_bytes;

@@ -16,12 +16,12 @@
 #include "base/median.h"
 #include "base/threads.h"
 #include "data/stream.h"
+#include "io/file_io.h"
+#include "io/plan_file.h"
 #include "ir/loss.h"
 #include "report/frontier.h"
 #include "report/layers.h"
-#include "train/file_io.h"
 #include "train/peak_measurement.h"
-#include "train/plan_file.h"
 #include "train/random_batches.h"
 
 namespace snug {
@@ -59,7 +59,7 @@ std::unique_ptr<data::Dataset> open_sweep_data(const SweepRequest& request) {
 }
 
 FitRequest request_of(const SweepRequest& request, const data::Dataset* dataset, CostTable costs) {
-  train::Recipe recipe = request.recipe;
+  settings::Recipe recipe = request.recipe;
   recipe.budget_bytes.reset();
   if (request.random_data) recipe.data = "random";
   // One sweep, one precision.
@@ -115,14 +115,14 @@ Json plan_all(const SweepRequest& request, const PlanFolder& folder) {
                 {"unit", throughput.unit},
                 {"units_per_example", throughput.per_example}};
     result["plain"] = plan_description(planned.plain, costs, backend);
-    train::write_text_file(folder.file(0), train::print_plan(planned.plain.plan));
+    io::write_text_file(folder.file(0), io::print_plan(planned.plain.plan));
     result["plans"] = Json::array();
-    const std::string plain = train::print_plan(planned.plain.plan);
+    const std::string plain = io::print_plan(planned.plain.plan);
     for (std::size_t i = 0; i < planned.plans.size(); ++i) {
-      const std::string text = train::print_plan(planned.plans[i].plan);
+      const std::string text = io::print_plan(planned.plans[i].plan);
       if (text == plain) result["plain"]["same_as"] = i;
       result["plans"].push_back(plan_description(planned.plans[i], costs, backend));
-      train::write_text_file(folder.file(i + 1), text);
+      io::write_text_file(folder.file(i + 1), text);
     }
     result["points"] = Json::array();
     for (const auto& [budget, plan] : planned.budgets) result["points"].push_back({budget.count(), plan});
@@ -173,7 +173,7 @@ double seconds_of_step(train::Session& session, const train::Examples& examples)
 void train_plan(const SweepRequest& request, const std::filesystem::path& file, MeasuredPlan& plan) {
   const Json result = Json::parse(run_in_child([&] {
     const Backend backend = open_backend(request.recipe);
-    train::Session session(train::parse_plan(train::read_text_file(file, std::uint64_t{1} << 32U)), backend, request.recipe.seed);
+    train::Session session(io::parse_plan(io::read_text_file(file, std::uint64_t{1} << 32U)), backend, request.recipe.seed);
     session.set_learning_rate(kLearningRate);
     configure(session, request.recipe);
     Batches batches(request, session.plan().program);

@@ -12,13 +12,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.h"
+#include "settings/recipe.h"
 #include "train/overheads.h"
-#include "train/recipe.h"
 
 namespace snug {
 
 struct SweepRequest {
-  train::Recipe recipe;                            // its budget is not looked at
+  settings::Recipe recipe;                         // its budget is not looked at
   bool random_data = false;                        // images of the model's own shape instead of the recipe's data
   std::optional<std::pair<Bytes, Bytes>> between;  // smallest and largest budget; nothing: all that make a difference
   std::size_t points = 20;                         // budgets, in even steps of their logarithm, both ends included

@@ -4,12 +4,12 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "io/plan_file.h"
 #include "ir/loss.h"
-#include "train/plan_file.h"
 
 namespace snug {
 
-data::Description description_of(const train::Recipe& recipe, const Plan& plan) {
+data::Description description_of(const settings::Recipe& recipe, const Plan& plan) {
   data::Description data{.name = recipe.data};
   const Section* micro = plan.program.find_section(SectionKind::micro);
   SNUG_CHECK(micro != nullptr, "a plan without a step was trained");
@@ -29,12 +29,12 @@ data::Description description_of(const train::Recipe& recipe, const Plan& plan) 
   return data;
 }
 
-data::Description trained_on(const train::SnapshotInfo& snapshot, const train::Recipe& recipe) {
+data::Description trained_on(const train::SnapshotInfo& snapshot, const settings::Recipe& recipe) {
   if (snapshot.progress.data) return *snapshot.progress.data;
-  return description_of(recipe, train::parse_plan(snapshot.plan));
+  return description_of(recipe, io::parse_plan(snapshot.plan));
 }
 
-train::Recipe with_whole_paths(train::Recipe recipe) {
+settings::Recipe with_whole_paths(settings::Recipe recipe) {
   const auto whole = [](const std::string& path) {
     std::error_code error;
     const std::string absolute = std::filesystem::absolute(path, error).lexically_normal().string();

@@ -5,18 +5,18 @@
 
 #include "data/dataset.h"
 #include "plan/plan.h"
-#include "train/recipe.h"
+#include "settings/recipe.h"
 #include "train/snapshot.h"
 
 namespace snug {
 
 // As much of the data as a run's plan shows: shape, number of classes, and how its images are normalized.
-data::Description description_of(const train::Recipe& recipe, const Plan& plan);
+data::Description description_of(const settings::Recipe& recipe, const Plan& plan);
 
 // The run's own record, or, for a run of a version that kept none, what its plan shows.
-data::Description trained_on(const train::SnapshotInfo& snapshot, const train::Recipe& recipe);
+data::Description trained_on(const train::SnapshotInfo& snapshot, const settings::Recipe& recipe);
 
 // The recipe with its paths spelled out, so that it means the same from any working folder.
-train::Recipe with_whole_paths(train::Recipe recipe);
+settings::Recipe with_whole_paths(settings::Recipe recipe);
 
 }  // namespace snug

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "ops/random_draws.h"
-#include "ops/sparse.h"
+#include "ops/sparse/sparse.h"
 
 namespace snug::backends {
 

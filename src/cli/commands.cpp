@@ -10,6 +10,8 @@
 #include "base/threads.h"
 #include "cli/output.h"
 #include "cli/recipe_flags.h"
+#include "io/file_io.h"
+#include "io/plan_file.h"
 #include "plan/explain.h"
 #include "plan/fit.h"
 #include "report/frontier.h"
@@ -20,9 +22,7 @@
 #include "report/text.h"
 #include "report/timeline.h"
 #include "report/torch_snapshot.h"
-#include "train/file_io.h"
-#include "train/plan_file.h"
-#include "train/recipe.h"
+#include "settings/recipe.h"
 
 namespace snug::cli {
 
@@ -48,7 +48,7 @@ Costs costs_of(const Flags& flags, const FitRequest& request, const Backend& bac
 // named is random images of the model's own shape.
 Planned make_plan(const Flags& flags, const PassOptions& passes) {
   if (!names_recipe(flags)) examples_of(flags);  // says what is missing
-  train::Recipe recipe = recipe_of(flags);
+  settings::Recipe recipe = recipe_of(flags);
   const bool has_data = flags.data || names_recipe(flags);
   if (!has_data) recipe.data = "random";
   const data::Description data = has_data ? open_data(recipe)->description() : random_description(recipe);
@@ -62,7 +62,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
   note_each(unkept_limits(request, found.plan));
-  const train::Recipe chosen = with_choices(recipe, found.point);
+  const settings::Recipe chosen = with_choices(recipe, found.point);
   sign(found.plan, chosen, backend);
   report::Settings settings{.precision = chosen.precision,
                             .nonzero = chosen.sparse.nonzero.value_or(1),
@@ -96,7 +96,7 @@ Examples examples_of(const Flags& flags) {
   if (!flags.model) {
     throw_user_error("'snug {0}' needs a model, as in 'snug {0} wrn-28-2 --batch 100' (see 'snug {0} --help')", flags.command);
   }
-  Examples examples{.batch = flags.batch ? count_of("batch", *flags.batch) : train::Recipe().batch, .microbatch = {}};
+  Examples examples{.batch = flags.batch ? count_of("batch", *flags.batch) : settings::Recipe().batch, .microbatch = {}};
   if (flags.microbatch) {
     examples.microbatch = count_of("microbatch", *flags.microbatch);
     if (*examples.microbatch > examples.batch) {
@@ -117,8 +117,8 @@ void run_plan(const Flags& flags) {
   }
   const auto [request, found, backend, settings] = make_plan(flags, passes);
   const Plan& plan = found.plan;
-  if (flags.save) train::write_plan_file(*flags.save, plan);
-  if (flags.torch_snapshot) train::write_text_file(*flags.torch_snapshot, report::torch_snapshot(plan));
+  if (flags.save) io::write_plan_file(*flags.save, plan);
+  if (flags.torch_snapshot) io::write_text_file(*flags.torch_snapshot, report::torch_snapshot(plan));
   if (flags.dump_after) return write_out(program_text);
 
   const bool explains = flags.explain || flags.timeline || flags.html;
@@ -137,7 +137,7 @@ void run_plan(const Flags& flags) {
     }
     nlohmann::ordered_json drawn = json;
     if (flags.timeline || flags.html) drawn["timeline"] = report::timeline_json(plan);
-    if (flags.html) train::write_text_file(*flags.html, report::page(drawn));
+    if (flags.html) io::write_text_file(*flags.html, report::page(drawn));
     if (flags.json) return write_json(flags.timeline ? drawn : json);
   }
   std::string text = report::plan_text(plan, settings);

@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/recipe_flags.h"
 #include "data/dataset.h"
-#include "data/get_cifar10.h"
+#include "data/images/get_cifar10.h"
 #include "report/text.h"
 
 namespace snug::cli {

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "train/recipe_keys.h"
+#include "settings/recipe_keys.h"
 
 namespace snug::cli {
 
@@ -195,7 +195,7 @@ std::int64_t parse_count(std::string_view flag, std::string_view text, std::int6
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw_user_error("{} {}, not '{}'", flag, describe(train::CountRange{least, most}), text);
+    throw_user_error("{} {}, not '{}'", flag, describe(settings::CountRange{least, most}), text);
   }
   return value;
 }

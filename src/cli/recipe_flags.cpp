@@ -6,7 +6,7 @@
 #include "api/prepare.h"
 #include "base/counted.h"
 #include "base/error.h"
-#include "train/recipe_keys.h"
+#include "settings/recipe_keys.h"
 
 namespace snug::cli {
 
@@ -25,7 +25,7 @@ void take(std::string_view key, const std::optional<std::string>& text, double& 
   if (text) target = number_of(key, *text);
 }
 
-void take_optimizer(const Flags& flags, train::OptimizerRecipe& optimizer) {
+void take_optimizer(const Flags& flags, settings::OptimizerRecipe& optimizer) {
   take("optimizer.learning_rate", flags.learning_rate, optimizer.learning_rate);
   take("optimizer.momentum", flags.momentum, optimizer.momentum);
   take("optimizer.weight_decay", flags.weight_decay, optimizer.weight_decay);
@@ -35,8 +35,8 @@ void take_optimizer(const Flags& flags, train::OptimizerRecipe& optimizer) {
   take("optimizer.clip_norm", flags.clip_norm, optimizer.clip_norm);
 }
 
-void take_schedule(const Flags& flags, train::ScheduleRecipe& schedule) {
-  using Kind = train::ScheduleRecipe::Kind;
+void take_schedule(const Flags& flags, settings::ScheduleRecipe& schedule) {
+  using Kind = settings::ScheduleRecipe::Kind;
   if (flags.schedule) {
     if (*flags.schedule == "constant") {
       schedule.kind = Kind::constant;
@@ -59,7 +59,7 @@ void take_schedule(const Flags& flags, train::ScheduleRecipe& schedule) {
   take("schedule.gamma", flags.gamma, schedule.gamma);
 }
 
-void take_length(const Flags& flags, train::Recipe& recipe) {
+void take_length(const Flags& flags, settings::Recipe& recipe) {
   if (flags.epochs && flags.steps) throw UserError("--epochs and --steps both say how long; leave out one of them");
   if (flags.epochs) {
     take("epochs", flags.epochs, recipe.epochs);
@@ -74,29 +74,29 @@ void take_length(const Flags& flags, train::Recipe& recipe) {
 }  // namespace
 
 std::int64_t count_of(std::string_view key, std::string_view text) {
-  const auto& range = train::count_range(key);
-  return parse_count(train::recipe_key(key).flag, text, range.least, range.most);
+  const auto& range = settings::count_range(key);
+  return parse_count(settings::recipe_key(key).flag, text, range.least, range.most);
 }
 
 double number_of(std::string_view key, std::string_view text) {
-  const auto& range = train::number_range(key);
+  const auto& range = settings::number_range(key);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !range.holds(value)) {
-    throw_user_error("{} {}, not '{}'", train::recipe_key(key).flag, describe(range), text);
+    throw_user_error("{} {}, not '{}'", settings::recipe_key(key).flag, describe(range), text);
   }
   return value;
 }
 
 bool names_recipe(const Flags& flags) { return flags.model && flags.model->ends_with(".toml"); }
 
-train::Recipe recipe_of(const Flags& flags) {
+settings::Recipe recipe_of(const Flags& flags) {
   if (!flags.model) {
     throw_user_error("'snug {0}' needs a model or a recipe, as in 'snug {0} small-cnn' (see 'snug {0} --help')", flags.command);
   }
-  train::Recipe recipe;
+  settings::Recipe recipe;
   if (names_recipe(flags)) {
-    recipe = train::read_recipe(*flags.model);
+    recipe = settings::read_recipe(*flags.model);
   } else {
     recipe.model = *flags.model;
   }
@@ -125,7 +125,7 @@ train::Recipe recipe_of(const Flags& flags) {
   if (flags.precision || recipe.precision != "fp32") std::erase(recipe.allow, "precision");
   if (recipe.sparse.nonzero) std::erase(recipe.allow, "sparse");
   if (recipe.compress) std::erase(recipe.allow, "compressed");
-  if (recipe.allow.empty()) recipe.allow = train::Recipe().allow;
+  if (recipe.allow.empty()) recipe.allow = settings::Recipe().allow;
   if (recipe.device != "cpu" && std::ranges::find(recipe.allow, "compressed") != recipe.allow.end()) {
     throw_user_error("'{}' cannot keep activations in few bits so far; leave compressed out of --allow, or use --device cpu",
                      recipe.device);
@@ -141,11 +141,11 @@ train::Recipe recipe_of(const Flags& flags) {
   take_length(flags, recipe);
   take_optimizer(flags, recipe.optimizer);
   take_schedule(flags, recipe.schedule);
-  train::check_recipe(recipe, train::SaidBy::flags);
+  settings::check_recipe(recipe, settings::SaidBy::flags);
   return recipe;
 }
 
-FitRequest request_of(const Flags& flags, const train::Recipe& recipe, const data::Description& data, CostTable costs) {
+FitRequest request_of(const Flags& flags, const settings::Recipe& recipe, const data::Description& data, CostTable costs) {
   FitRequest request = fit_request(recipe, data, std::move(costs));
   if (flags.precision) request.in_16_bits.reset();
   return request;
@@ -211,8 +211,8 @@ void refuse_flags_on_resume(const Flags& flags) {
   if (!flags.frozen.empty()) throw UserError("a resumed run follows recipe.toml in its folder; leave out --freeze");
 }
 
-void refuse_other_run(const train::Recipe& made_with, const train::Recipe& now) {
-  train::Recipe expected = made_with;
+void refuse_other_run(const settings::Recipe& made_with, const settings::Recipe& now) {
+  settings::Recipe expected = made_with;
   expected.epochs = now.epochs;
   expected.steps = now.steps;
   expected.eval_every = now.eval_every;

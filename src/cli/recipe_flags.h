@@ -4,7 +4,7 @@
 #include "cli/flags.h"
 #include "data/dataset.h"
 #include "plan/frontier.h"
-#include "train/recipe.h"
+#include "settings/recipe.h"
 
 namespace snug::cli {
 
@@ -17,10 +17,10 @@ double number_of(std::string_view key, std::string_view text);
 bool names_recipe(const Flags& flags);
 
 // The recipe that MODEL names or, where it is the name of a model, a recipe with the defaults; then every flag that was given.
-train::Recipe recipe_of(const Flags& flags);
+settings::Recipe recipe_of(const Flags& flags);
 
 // What that recipe asks of the planner. A precision that was given is obeyed, fp32 too: no other is chosen, nor advised.
-FitRequest request_of(const Flags& flags, const train::Recipe& recipe, const data::Description& data, CostTable costs = {});
+FitRequest request_of(const Flags& flags, const settings::Recipe& recipe, const data::Description& data, CostTable costs = {});
 
 // A sentence where --checkpoint limits bytes that no plan can keep to: the plan then takes the least that was found.
 std::vector<std::string> unkept_limits(const FitRequest& request, const Plan& plan);
@@ -30,6 +30,6 @@ void refuse_flags_on_resume(const Flags& flags);
 
 // UserError unless `now` differs from what the run was made with only in what its saved plan leaves open: how long it goes on,
 // the learning rate and its schedule, how often it is tested and saved.
-void refuse_other_run(const train::Recipe& made_with, const train::Recipe& now);
+void refuse_other_run(const settings::Recipe& made_with, const settings::Recipe& now);
 
 }  // namespace snug::cli

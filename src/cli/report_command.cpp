@@ -6,12 +6,12 @@
 #include "base/threads.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "io/file_io.h"
+#include "io/plan_file.h"
 #include "report/frontier.h"
 #include "report/json.h"
 #include "report/page.h"
 #include "report/timeline.h"
-#include "train/file_io.h"
-#include "train/plan_file.h"
 #include "train/run_folder.h"
 
 namespace snug::cli {
@@ -22,8 +22,8 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of metrics
 
 // Reads only, and takes no lock: a run that is still training can be looked at.
 nlohmann::ordered_json json_of_run(const std::filesystem::path& folder) {
-  const train::Recipe recipe = train::read_recipe(folder / train::kRecipeFile);
-  const Plan plan = train::read_plan_file_of_run(folder / train::kPlanFile);
+  const settings::Recipe recipe = settings::read_recipe(folder / train::kRecipeFile);
+  const Plan plan = io::read_plan_file_of_run(folder / train::kPlanFile);
   nlohmann::ordered_json json = report::plan_json(plan, {.precision = recipe.precision,
                                                          .nonzero = recipe.sparse.nonzero.value_or(1),
                                                          .checkpoint = checkpoint_of(recipe, plan),
@@ -42,7 +42,7 @@ nlohmann::ordered_json json_of_run(const std::filesystem::path& folder) {
   json["run"] = folder.string();
   // A run that was stopped before its first step has none.
   if (std::filesystem::exists(folder / train::kMetricsFile)) {
-    const std::string metrics = train::read_text_file(folder / train::kMetricsFile, kMostBytes);
+    const std::string metrics = io::read_text_file(folder / train::kMetricsFile, kMostBytes);
     if (!metrics.empty()) json["training"] = report::training_json(metrics);
   }
   return json;
@@ -60,7 +60,7 @@ void run_report(const Flags& flags) {
   }
   const nlohmann::ordered_json json = json_of_run(folder);
   const std::filesystem::path to = flags.html ? std::filesystem::path(*flags.html) : folder / "report.html";
-  if (flags.html || !flags.json) train::write_text_file(to, report::page(json));
+  if (flags.html || !flags.json) io::write_text_file(to, report::page(json));
   if (flags.json) return write_json(json);
   write_out(fmt::format("{}: the memory and the training of {}; open it in a browser\n", to.string(), folder.string()));
 }

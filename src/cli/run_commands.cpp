@@ -45,7 +45,7 @@ train::SnapshotInfo find_snapshot(const Flags& flags) {
 
 // A session with the snapshot's weights. It is planned again: what was saved is in logical order and fits any plan. The budget
 // was for training, and kernels of another machine may need more.
-train::Session open_session(const train::SnapshotInfo& snapshot, train::Recipe recipe, const data::Description& data) {
+train::Session open_session(const train::SnapshotInfo& snapshot, settings::Recipe recipe, const data::Description& data) {
   recipe.budget_bytes.reset();
   const Backend backend = open_backend(recipe);
   train::Session session(fit_recipe(recipe, data, backend).plan, backend, recipe.seed, train::Start::from_file);
@@ -54,7 +54,8 @@ train::Session open_session(const train::SnapshotInfo& snapshot, train::Recipe r
 }
 
 // The data to test with: the run's own, wherever it is now, or another set with the same classes.
-std::unique_ptr<data::Dataset> open_test_data(const Flags& flags, const train::Recipe& recipe, const data::Description& trained) {
+std::unique_ptr<data::Dataset> open_test_data(const Flags& flags, const settings::Recipe& recipe,
+                                              const data::Description& trained) {
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   const data::Description& now = dataset->description();
   if (const std::string difference = train::describe_class_difference(trained, now); !difference.empty()) {
@@ -79,14 +80,14 @@ void refuse_run_files(const Flags& flags) {
 
 void run_eval(const Flags& flags) {
   const train::SnapshotInfo snapshot = find_snapshot(flags);
-  train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
+  settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
   const data::Description trained = trained_on(snapshot, recipe);
   recipe.classes = recipe.classes.value_or(trained.classes);
   recipe.image_size = trained.height;
   if (flags.data) recipe.data = *flags.data;
   if (flags.device) recipe.device = *flags.device;
   if (flags.threads) recipe.threads = count_of("threads", *flags.threads);
-  train::check_recipe(recipe, train::SaidBy::flags);
+  settings::check_recipe(recipe, settings::SaidBy::flags);
   const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
   // Images are normalized as those were that the weights were trained on.
   train::Session session = open_session(snapshot, recipe, trained);
@@ -119,7 +120,7 @@ void run_eval(const Flags& flags) {
 void run_export(const Flags& flags) {
   const train::SnapshotInfo snapshot = find_snapshot(flags);
   if (!flags.to) throw_user_error("'snug export' needs --to, as in 'snug export {} --to weights.safetensors'", *flags.folder);
-  train::Recipe recipe = train::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
+  settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
   recipe.device = "cpu";  // nothing is computed, and the run may come from a machine with a GPU
   const train::Session session = open_session(snapshot, recipe, trained_on(snapshot, recipe));
   train::export_weights(*flags.to, session);

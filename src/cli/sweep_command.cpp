@@ -5,8 +5,8 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/recipe_flags.h"
+#include "io/file_io.h"
 #include "report/page.h"
-#include "train/file_io.h"
 
 namespace snug::cli {
 
@@ -35,7 +35,7 @@ void run_sweep(const Flags& flags) {
   if (flags.points) request.points = static_cast<std::size_t>(parse_count("--points", *flags.points, 1, 1000));
   if (flags.steps) request.steps = static_cast<int>(parse_count("--steps", *flags.steps, 1, 1'000'000));
   request.say = note;
-  if (flags.html) train::require_writable(*flags.html);  // what takes minutes to measure should not be lost to a bad path
+  if (flags.html) io::require_writable(*flags.html);  // what takes minutes to measure should not be lost to a bad path
   const Sweep sweep = snug::run_sweep(request);
   const nlohmann::ordered_json json = sweep_json(sweep);
   if (flags.json) {
@@ -44,7 +44,7 @@ void run_sweep(const Flags& flags) {
     write_out(sweep_text(sweep));
   }
   if (!flags.html) return;
-  train::write_text_file(*flags.html, report::page(json));
+  io::write_text_file(*flags.html, report::page(json));
   if (!flags.json) write_out(fmt::format("\n{}: the same as a page; open it in a browser\n", *flags.html));
 }
 

@@ -20,6 +20,7 @@
 #include "cli/progress.h"
 #include "cli/recipe_flags.h"
 #include "cli/stop_signal.h"
+#include "io/plan_file.h"
 #include "ops/ops.h"
 #include "report/json.h"
 #include "report/layers.h"
@@ -27,7 +28,6 @@
 #include "report/text.h"
 #include "train/data_record.h"
 #include "train/overheads.h"
-#include "train/plan_file.h"
 #include "train/run_folder.h"
 #include "train/weights.h"
 
@@ -39,7 +39,7 @@ using Clock = std::chrono::steady_clock;
 
 // A run put together: what it was told, where it is kept, and the session that trains.
 struct Run {
-  train::Recipe recipe;
+  settings::Recipe recipe;
   train::RunFolder folder;
   std::unique_ptr<data::Dataset> dataset;
   train::LoopSettings settings;
@@ -69,7 +69,7 @@ Costs costs_of(const Flags& flags, const Backend& backend) {
 }
 
 // From the recipe's `init`, if it has one.
-void begin_with_weights(const train::Recipe& recipe, train::Session& session) {
+void begin_with_weights(const settings::Recipe& recipe, train::Session& session) {
   if (!recipe.init) return;
   const std::string said =
       train::import_weights(*recipe.init, session, {.prefix = recipe.init_prefix.value_or(""), .partial = recipe.init_partial});
@@ -105,11 +105,11 @@ void refuse_other_form(const Flags& flags, const ModelForm& asked, const Plan& p
 }
 
 // The plan to train with, and the recipe with what was chosen for it.
-Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description& data, const Backend& backend,
+Fit plan_run(const Flags& flags, settings::Recipe& recipe, const data::Description& data, const Backend& backend,
              const CostTable& costs) {
   if (flags.plan) {
     refuse_flags_beside_plan(flags);
-    Plan plan = train::read_plan_file(*flags.plan);
+    Plan plan = io::read_plan_file(*flags.plan);
     refuse_other_form(flags, form_of(recipe), plan);
     recipe = as_planned(std::move(recipe), plan);
     plan = adopt_plan(std::move(plan), *flags.plan, recipe, data, backend);
@@ -127,7 +127,7 @@ Fit plan_run(const Flags& flags, train::Recipe& recipe, const data::Description&
 }
 
 Run begin(const Flags& flags) {
-  train::Recipe recipe = recipe_of(flags);
+  settings::Recipe recipe = recipe_of(flags);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   note_each(dataset->description().notes);
   loop_settings(recipe, dataset->description());  // complains before the search
@@ -144,7 +144,7 @@ Run begin(const Flags& flags) {
   // Only a run that can begin leaves a folder behind.
   const std::filesystem::path out = flags.out ? std::filesystem::path(*flags.out) : free_folder(recipe.model);
   train::RunFolder folder = train::RunFolder::create(out, recipe, &session->plan(), &dataset->description());
-  train::Progress progress{.data = dataset->description(), .recipe = train::print_recipe(recipe)};
+  train::Progress progress{.data = dataset->description(), .recipe = settings::print_recipe(recipe)};
   const Plan& plan = session->plan();
   const auto predicted = predict_step_seconds(costs, plan, backend);
   return {.recipe = std::move(recipe),
@@ -182,7 +182,7 @@ Run go_on(const Flags& flags) {
   if (!flags.out) throw UserError("--resume goes on with the run in --out; name its folder, as in --out runs/x --resume");
   refuse_flags_on_resume(flags);
   train::RunFolder folder = train::RunFolder::resume(*flags.out);
-  train::Recipe recipe = folder.recipe();
+  settings::Recipe recipe = folder.recipe();
   if (flags.data) recipe.data = *flags.data;
   recipe = with_whole_paths(std::move(recipe));
   const train::FoundSnapshot latest = folder.find_latest_good();
@@ -194,7 +194,7 @@ Run go_on(const Flags& flags) {
             : fmt::format("all {} snapshots of the run in '{}' are", latest.warnings.size(), folder.path().string());
     throw_user_error("{} damaged; bring one back from a copy, or train again in another folder", which);
   }
-  if (latest.snapshot) refuse_other_run(train::parse_recipe(latest.snapshot->progress.recipe), recipe);
+  if (latest.snapshot) refuse_other_run(settings::parse_recipe(latest.snapshot->progress.recipe), recipe);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   note_each(dataset->description().notes);
   const data::Description data = data_to_resume(folder, latest, dataset->description());
@@ -202,8 +202,8 @@ Run go_on(const Flags& flags) {
   const Backend backend = open_backend(recipe);
   const Costs costs = costs_of(flags, backend);
   ResumedPlan resumed = latest.snapshot ? plan_to_resume(latest.snapshot->plan, recipe, data, backend, costs.table())
-                                        : plan_to_resume(train::print_plan(train::read_plan_file_of_run(folder.plan_path())),
-                                                         recipe, data, backend, costs.table());
+                                        : plan_to_resume(io::print_plan(io::read_plan_file_of_run(folder.plan_path())), recipe,
+                                                         data, backend, costs.table());
   auto session = std::make_unique<train::Session>(std::move(resumed.plan), backend, recipe.seed,
                                                   latest.snapshot || recipe.init ? train::Start::from_file : train::Start::drawn);
   configure(*session, recipe);
@@ -213,7 +213,7 @@ Run go_on(const Flags& flags) {
   } else {
     begin_with_weights(recipe, *session);
   }
-  progress.recipe = train::print_recipe(recipe);
+  progress.recipe = settings::print_recipe(recipe);
   progress.data = data;
   if (!resumed.made_again_because.empty()) {
     progress.measured_peak_bytes.reset();  // of another plan
@@ -360,7 +360,7 @@ void run_train(const Flags& flags) {
     TrainingProgress progress(planned, run.recipe.budget_bytes.value_or(planned), *run.session->loss().facts);
     try {
       result = train::run_loop(*run.session, *run.dataset, run.settings, run.progress, run.folder, progress, stop.asked());
-    } catch (const train::DiskFull& full) {
+    } catch (const io::DiskFull& full) {
       throw_user_error("{}, then go on with: snug train --out {} --resume", full.fact(), run.folder.path().string());
     }
   }

@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "base/philox.h"
-#include "data/cifar.h"
-#include "data/embedded.h"
-#include "data/get_cifar10.h"
-#include "data/image_folder.h"
+#include "data/images/cifar.h"
+#include "data/images/embedded.h"
+#include "data/images/get_cifar10.h"
+#include "data/images/image_folder.h"
 
 namespace snug::data {
 

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "data/file.h"
-#include "data/image.h"
+#include "data/images/image.h"
 
 namespace snug::data {
 

@@ -173,7 +173,7 @@ ValueId GraphBuilder::conv2d(const std::string& name, ValueId x, const Conv2dOpt
   });
   const double fan_in = static_cast<double>(weight_shape[1] * weight_shape[2] * weight_shape[3]);
   const Type weight_type{.dtype = DType::f32, .shape = weight_shape, .layout = Layout::channels_last()};
-  // He et al.'s initialisation for layers followed by ReLU.
+  // He et al.'s initialization for layers followed by ReLU.
   std::vector<ValueId> inputs{
       x, parameter(name + ".weight", weight_type, {.kind = Initializer::Kind::normal, .amount = std::sqrt(2.0 / fan_in)})};
   if (options.bias) {

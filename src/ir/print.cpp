@@ -16,7 +16,7 @@ void put(Buffer& out, fmt::format_string<Args...> format, Args&&... args) {
   fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
 }
 
-// The shortest digits that read back as the same number, always recognisable as a real number.
+// The shortest digits that read back as the same number, always recognizable as a real number.
 std::string real(double value) {
   std::string text = fmt::format("{}", value);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";

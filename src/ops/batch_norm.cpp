@@ -7,7 +7,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// Batch norm is three ops, so that statistics and normalisation can be recomputed while the running statistics move once:
+// Batch norm is three ops, so that statistics and normalization can be recomputed while the running statistics move once:
 //   batch_norm_statistics(x, scalars) {group_size} -> mean, variance [groups,C]      over the valid examples; variance is biased
 //   batch_norm_apply(x, mean, variance, weight, bias, scalars) {group_size, epsilon} -> y
 //     mean and variance [groups,C], or fixed ones [C]; the scalar block tells the gradient how many examples are valid
@@ -90,7 +90,7 @@ std::vector<Type> infer_running(const OpCall& call) {
   return {call.inputs[2], call.inputs[3]};
 }
 
-// batch_norm_grad_reduce(dy, x, mean, variance) {group_size, epsilon} -> sums [groups,C]: of dy * normalised x, and of dy
+// batch_norm_grad_reduce(dy, x, mean, variance) {group_size, epsilon} -> sums [groups,C]: of dy * normalized x, and of dy
 // With relu=1: (dy, x, mean, variance, weight, bias).
 std::vector<Type> infer_grad_reduce(const OpCall& call) {
   require_inputs(call, batch_norm_with_relu(call.attributes) ? 6 : 4);

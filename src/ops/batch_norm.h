@@ -1,4 +1,4 @@
-// The geometry of batch normalisation; shape inference and kernels share it.
+// The geometry of batch normalization; shape inference and kernels share it.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 #include "ops/ops.h"
 
 // image_input(images u8 [N,C,H,W], scalars) {mean, std: [C], in units of 0..255; augment; padding; bits: 16|32|64; bfloat: 1?} ->
-// normalised images, of 16 bits halves or, with bfloat=1, bfloats. With augment=1 each image is flipped with probability 1/2 and
-// cropped after zero padding (zero after normalisation), keyed by (seed, step, example): the same on every device and however the
+// normalized images, of 16 bits halves or, with bfloat=1, bfloats. With augment=1 each image is flipped with probability 1/2 and
+// cropped after zero padding (zero after normalization), keyed by (seed, step, example): the same on every device and however the
 // batch is split, and recomputable from the bytes.
 
 namespace snug::ops {

@@ -51,7 +51,7 @@ SNUG_HOST_DEVICE constexpr float unpack_code(std::uint32_t code, const PackRange
 }
 
 // Where in a group of `elements` a code lies: byte `byte`, `shift` bits up. The first codes lie in the lowest bits of all bytes,
-// so that neighbours in memory are made from neighbours.
+// so that neighbors in memory are made from neighbors.
 struct PackPlace {
   std::int64_t byte;
   unsigned shift;

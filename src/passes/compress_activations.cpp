@@ -8,8 +8,8 @@
 #include "ir/example_rows.h"
 #include "ir/section_editor.h"
 #include "ops/ops.h"
-#include "passes/clonable.h"
-#include "passes/forward_chain.h"
+#include "passes/checkpoint/clonable.h"
+#include "passes/checkpoint/forward_chain.h"
 
 namespace snug {
 

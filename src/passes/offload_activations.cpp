@@ -7,7 +7,7 @@
 
 #include "ir/section_editor.h"
 #include "ops/ops.h"
-#include "passes/forward_chain.h"
+#include "passes/checkpoint/forward_chain.h"
 
 namespace snug {
 

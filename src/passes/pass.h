@@ -9,9 +9,9 @@
 #include "analysis/cost.h"
 #include "ir/kernel.h"
 #include "ir/program.h"
-#include "ops/update_rule.h"
-#include "passes/checkpoint_strategy.h"
-#include "passes/sparsify.h"
+#include "ops/updates/update_rule.h"
+#include "passes/checkpoint/strategy.h"
+#include "passes/model/sparsify.h"
 
 namespace snug {
 

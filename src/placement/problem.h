@@ -17,7 +17,7 @@
 namespace snug::placement {
 
 // Alive during the steps begin <= step < end. An item of no bytes is allowed; a lifetime of no steps is not: whoever writes the
-// value would write over its neighbours.
+// value would write over its neighbors.
 struct Item {
   Bytes size;
   std::int32_t begin = 0;
@@ -40,7 +40,7 @@ struct Placement {
 void check_problem(const Problem& problem);
 
 // No placement can be lower: the most bytes alive at one step. Each item takes its size rounded up to the alignment, since its
-// upper neighbour starts on a boundary, except the one on top, which may be the one whose rounding is dearest.
+// upper neighbor starts on a boundary, except the one on top, which may be the one whose rounding is dearest.
 Bytes lower_bound(const Problem& problem);
 
 }  // namespace snug::placement

@@ -50,7 +50,7 @@ Violation find_bad_offset(const Problem& problem, const Placement& placement) {
 }
 
 // Sweeps over time with the live items in order of address. As long as nothing overlaps, a new item can only overlap the
-// neighbour below it or the neighbour above it.
+// neighbor below it or the neighbor above it.
 Violation find_overlap(const Problem& problem, const Placement& placement) {
   std::vector<std::size_t> by_begin;
   for (std::size_t i = 0; i < problem.items.size(); ++i) {

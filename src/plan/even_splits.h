@@ -11,7 +11,7 @@ namespace snug {
 std::vector<std::int64_t> even_splits(std::int64_t batch, std::int64_t least);
 // The same in multiples of a group, but for the batch itself.
 std::vector<std::int64_t> even_splits_in_groups(std::int64_t batch, std::int64_t group);
-// At most so many of them, the first and the last included, with about the same ratio between neighbours.
+// At most so many of them, the first and the last included, with about the same ratio between neighbors.
 std::vector<std::int64_t> thin_out(const std::vector<std::int64_t>& sizes, std::size_t most);
 
 }  // namespace snug

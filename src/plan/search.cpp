@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "ops/ops.h"
-#include "passes/checkpoint_optimal.h"
-#include "passes/forward_chain.h"
+#include "passes/checkpoint/forward_chain.h"
+#include "passes/checkpoint/optimal.h"
 #include "plan/candidates.h"
 #include "plan/even_splits.h"
 #include "plan/program_in_hand.h"
@@ -194,7 +194,7 @@ class Search {
     return strategies;
   }
 
-  // The strategies that fill a limit: of a chain the programme over its links; where one stretch without a cut keeps most of the
+  // The strategies that fill a limit: of a chain the program over its links; where one stretch without a cut keeps most of the
   // bytes, that has little to choose from, and single values are tried too.
   std::vector<Kind> limit_fillers(const ForwardChain& chain) const {
     if (request_.checkpoint)
@@ -210,7 +210,7 @@ class Search {
   }
 
   // The strategy that fills a limit, at limits from the most that microbatches of this size can use down to the least that they
-  // need, with the same ratio between neighbours.
+  // need, with the same ratio between neighbors.
   void try_limits(std::int64_t size, Kind kind, std::int64_t count, bool fuses) {
     const auto bytes_of = [&](const FrontierPoint& point) {
       return static_cast<double>(consider_all({point}).front()->micro_bytes.count());

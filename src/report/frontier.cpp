@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::ptrdiff_t kNeighbours = 4;  // on either side of the chosen plan
+constexpr std::ptrdiff_t kNeighbors = 4;  // on either side of the chosen plan
 
 std::string signed_bytes(Bytes from, Bytes to) {
   return to < from ? "-" + format_bytes(from - to) : "+" + format_bytes(to - from);
@@ -37,7 +37,7 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
   put(out, "  {:>10}{:>13}{:>9}{:>11}  {}\n", "bytes", "vs this plan", "time", "microbatch", "checkpoint");
   bool skipped = false;
   for (std::ptrdiff_t i = 0; i <= last; ++i) {
-    if (i != 0 && i != last && (i < at - kNeighbours || i > at + kNeighbours)) {
+    if (i != 0 && i != last && (i < at - kNeighbors || i > at + kNeighbors)) {
       if (!skipped) put(out, "  {:>10}\n", "...");
       skipped = true;
       continue;

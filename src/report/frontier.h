@@ -11,7 +11,7 @@
 
 namespace snug::report {
 
-// The plan's neighbours on the frontier, the fastest and the smallest, and the steps that led to it.
+// The plan's neighbors on the frontier, the fastest and the smallest, and the steps that led to it.
 std::string explanation_text(const Frontier& frontier, const FrontierPoint& chosen, std::span<const MethodStep> steps);
 
 // One object a point: bytes, seconds, microbatch, checkpoint, fused_update, workspace_limit_bytes.

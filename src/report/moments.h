@@ -31,7 +31,7 @@ struct Moment {
   ByClass alive{};
 };
 
-// The fullest moment of each layer (by the first two components of its name), largest first: neighbouring nodes need almost the
+// The fullest moment of each layer (by the first two components of its name), largest first: neighboring nodes need almost the
 // same bytes, so a list of the largest nodes would say one thing many times.
 std::vector<Moment> largest_moments(const Program& program, const std::vector<SectionMoments>& moments);
 

@@ -81,9 +81,9 @@ void put_curve(std::string& out, const Plan& plan, const PeakMoment& peak) {
   const double floor = share_of(total_of(states_by_class(plan.program)), top);
   const std::vector<std::string> lines = draw_area(to_columns(shares, kCurveWidth), floor, kCurveRows);
   for (int row = 0; row < kCurveRows; ++row) {
-    const bool labelled = row % (kCurveRows / 2) == 0;
+    const bool labeled = row % (kCurveRows / 2) == 0;
     const Bytes level((top.count() * (kCurveRows - row)) / kCurveRows);
-    put(out, "{:>{}} {}{}\n", labelled ? format_bytes(level) : "", kAxisWidth - 1, labelled ? "┤" : "│",
+    put(out, "{:>{}} {}{}\n", labeled ? format_bytes(level) : "", kAxisWidth - 1, labeled ? "┤" : "│",
         lines[static_cast<std::size_t>(row)]);
   }
   put(out, "{:>{}} {}\n", "0", kAxisWidth - 1, draw_axis(stretches_of(plan.program, step, shares.size())));

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/pieces.h"
-#include "train/elements.h"
+#include "io/elements.h"
 
 namespace snug::train {
 
@@ -99,7 +99,7 @@ void LogicalOrder::read(std::size_t begin, std::span<std::byte> target) const {
       [&](std::size_t row, std::size_t rows, std::size_t at) {
         stored.resize(rows * row_bytes_);
         arena_.read(place(row * row_bytes_), stored);
-        to_logical_order(with_rows(type_, rows), stored, target.subspan(at, stored.size()));
+        io::to_logical_order(with_rows(type_, rows), stored, target.subspan(at, stored.size()));
       },
       [&](std::size_t element, std::size_t count, std::size_t at) {
         stored.resize(count * element_bytes_);
@@ -123,7 +123,7 @@ void LogicalOrder::write(std::size_t begin, std::span<const std::byte> source) {
       begin, source.size(),
       [&](std::size_t row, std::size_t rows, std::size_t at) {
         stored.resize(rows * row_bytes_);
-        from_logical_order(with_rows(type_, rows), source.subspan(at, stored.size()), stored);
+        io::from_logical_order(with_rows(type_, rows), source.subspan(at, stored.size()), stored);
         arena_.write(place(row * row_bytes_), stored);
       },
       [&](std::size_t element, std::size_t count, std::size_t at) {

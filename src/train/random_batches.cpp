@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "io/elements.h"
 #include "ir/loss.h"
-#include "train/elements.h"
 
 namespace snug::train {
 
@@ -27,7 +27,7 @@ std::vector<std::byte> random_labels(std::size_t count, std::uint64_t seed, std:
 
 std::vector<std::byte> stored_as(DType dtype, const std::vector<double>& values) {
   std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bits_per_element(dtype)) / 8);
-  convert_elements(DType::f64, std::as_bytes(std::span(values)), dtype, bytes);
+  io::convert_elements(DType::f64, std::as_bytes(std::span(values)), dtype, bytes);
   return bytes;
 }
 

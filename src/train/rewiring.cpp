@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ops/sparse.h"
+#include "ops/sparse/sparse.h"
 
 namespace snug::train {
 

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/plan_file.h"
 #include "train/data_record.h"
-#include "train/plan_file.h"
 
 namespace snug::train {
 
@@ -30,9 +30,9 @@ void make_folder(const fs::path& path) {
 }
 
 // Held as long as the handle is open, and gone with the process: a run that was killed leaves no stale lock.
-FileHandle take_lock(const fs::path& folder) {
+io::FileHandle take_lock(const fs::path& folder) {
   const fs::path path = folder / "lock";
-  FileHandle lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  io::FileHandle lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!lock.open()) throw_user_error("folder '{}' cannot be written to: {}", folder.string(), std::strerror(errno));
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK)
@@ -51,7 +51,7 @@ void remove_temporaries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> stale;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (is_temporary_name(entry->path().filename().string())) stale.push_back(entry->path());
+    if (io::is_temporary_name(entry->path().filename().string())) stale.push_back(entry->path());
   }
   for (const fs::path& path : stale) fs::remove(path, error);
 }
@@ -107,47 +107,48 @@ std::string to_json(const MetricsLine& line, const ProgramLoss& loss) {
   return json.dump();
 }
 
-RunFolder::RunFolder(fs::path path, FileHandle lock)
+RunFolder::RunFolder(fs::path path, io::FileHandle lock)
     : path_(std::move(path)), lock_(std::move(lock)), metrics_(path_ / kMetricsFile), log_(path_ / kLog) {
   make_folder(path_ / kSnapshots);
 }
 
-RunFolder RunFolder::create(const fs::path& path, const Recipe& recipe, const Plan* plan, const data::Description* data) {
-  const std::string text = print_recipe(recipe);
+RunFolder RunFolder::create(const fs::path& path, const settings::Recipe& recipe, const Plan* plan,
+                            const data::Description* data) {
+  const std::string text = settings::print_recipe(recipe);
   make_folder(path);
-  FileHandle lock = take_lock(path);
+  io::FileHandle lock = take_lock(path);
   if (holds_run(path)) throw_user_error("folder '{}' holds a run already; resume it, or choose another folder", path.string());
-  if (plan != nullptr) write_plan_file(path / kPlanFile, *plan);
-  if (data != nullptr) write_text_file(path / kDataFile, print_data_record(*data) + "\n");
-  write_text_file(path / kRecipeFile, text);
+  if (plan != nullptr) io::write_plan_file(path / kPlanFile, *plan);
+  if (data != nullptr) io::write_text_file(path / kDataFile, print_data_record(*data) + "\n");
+  io::write_text_file(path / kRecipeFile, text);
   return {path, std::move(lock)};
 }
 
 RunFolder RunFolder::resume(const fs::path& path) {
   if (!fs::exists(path / kRecipeFile)) throw_user_error("folder '{}' holds no run to resume", path.string());
-  FileHandle lock = take_lock(path);
+  io::FileHandle lock = take_lock(path);
   remove_temporaries(path);
   remove_temporaries(path / kSnapshots);
   return {path, std::move(lock)};
 }
 
-Recipe RunFolder::recipe() const { return read_recipe(path_ / kRecipeFile); }
+settings::Recipe RunFolder::recipe() const { return settings::read_recipe(path_ / kRecipeFile); }
 
 std::filesystem::path RunFolder::plan_path() const { return path_ / kPlanFile; }
 
 std::optional<data::Description> RunFolder::data() const {
   const fs::path path = path_ / kDataFile;
   if (!fs::exists(path)) return std::nullopt;
-  return parse_data_record(read_text_file(path, kMostDataBytes), "'" + path.string() + "'");
+  return parse_data_record(io::read_text_file(path, kMostDataBytes), "'" + path.string() + "'");
 }
 
-void RunFolder::replace(const data::Description& data) { write_text_file(path_ / kDataFile, print_data_record(data) + "\n"); }
+void RunFolder::replace(const data::Description& data) { io::write_text_file(path_ / kDataFile, print_data_record(data) + "\n"); }
 
-void RunFolder::replace(const Plan& plan) { write_plan_file(path_ / kPlanFile, plan); }
+void RunFolder::replace(const Plan& plan) { io::write_plan_file(path_ / kPlanFile, plan); }
 
 void RunFolder::rewind(std::uint64_t step) {
   std::ifstream lines(path_ / kMetricsFile);
-  AtomicFile kept(path_ / kMetricsFile);
+  io::AtomicFile kept(path_ / kMetricsFile);
   for (std::string line; std::getline(lines, line);) {
     const auto line_step = step_of_line(line);
     if (!line_step || *line_step > step) continue;
@@ -155,7 +156,7 @@ void RunFolder::rewind(std::uint64_t step) {
     kept.write(std::as_bytes(std::span(line)));
   }
   kept.commit();
-  metrics_ = AppendFile(path_ / kMetricsFile);  // the old one went with the rename
+  metrics_ = io::AppendFile(path_ / kMetricsFile);  // the old one went with the rename
   set_later_snapshots_aside(path_, step);
 }
 

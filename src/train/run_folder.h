@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "io/file_io.h"
 #include "ir/loss.h"
 #include "plan/plan.h"
-#include "train/file_io.h"
-#include "train/recipe.h"
+#include "settings/recipe.h"
 #include "train/snapshot.h"
 
 namespace snug::train {
@@ -63,19 +63,19 @@ class RunFolder {
  public:
   // A new run. UserError when the folder holds one already or another process writes to it.
   // The plan and the record of the data are written first: a folder that has a recipe has what it takes to go on.
-  static RunFolder create(const std::filesystem::path& path, const Recipe& recipe, const Plan* plan = nullptr,
+  static RunFolder create(const std::filesystem::path& path, const settings::Recipe& recipe, const Plan* plan = nullptr,
                           const data::Description* data = nullptr);
   // A run that goes on. UserError when there is none or another process writes to it.
   static RunFolder resume(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  Recipe recipe() const;  // as it stands in recipe.toml
+  settings::Recipe recipe() const;  // as it stands in recipe.toml
 
   std::filesystem::path plan_path() const;  // as plan_file.h has it
   // What the run's data was when it began; nothing for a run of a version that did not keep it.
   std::optional<data::Description> data() const;
   // What a run that goes on under other circumstances changes: where its data lies, its record, its plan.
-  void replace(const Recipe& recipe) { write_text_file(path_ / kRecipeFile, print_recipe(recipe)); }
+  void replace(const settings::Recipe& recipe) { io::write_text_file(path_ / kRecipeFile, settings::print_recipe(recipe)); }
   void replace(const data::Description& data);
   void replace(const Plan& plan);
   // Before a run goes on from `step`: cuts the metrics to the lines up to it and sets later snapshots, which are damaged, aside
@@ -89,12 +89,12 @@ class RunFolder {
   FoundSnapshot find_latest_good() const { return train::find_latest_good(path_); }
 
  private:
-  RunFolder(std::filesystem::path path, FileHandle lock);
+  RunFolder(std::filesystem::path path, io::FileHandle lock);
 
   std::filesystem::path path_;
-  FileHandle lock_;  // the kernel lets go of it when the process ends, however it ends
-  AppendFile metrics_;
-  AppendFile log_;
+  io::FileHandle lock_;  // the kernel lets go of it when the process ends, however it ends
+  io::AppendFile metrics_;
+  io::AppendFile log_;
 };
 
 }  // namespace snug::train

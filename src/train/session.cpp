@@ -6,8 +6,8 @@
 
 #include "base/counted.h"
 #include "base/error.h"
+#include "io/elements.h"
 #include "ops/ops.h"
-#include "train/elements.h"
 #include "train/initial_values.h"
 
 namespace snug::train {
@@ -136,7 +136,7 @@ double Session::total_weight(const Examples& examples) const {
   double total = 0;
   for (std::size_t row = 0; row < bytes.size() / each; ++row) {
     double weight = 0;
-    convert_elements(dtype, bytes.subspan(row * each, each), DType::f64, std::as_writable_bytes(std::span(&weight, 1)));
+    io::convert_elements(dtype, bytes.subspan(row * each, each), DType::f64, std::as_writable_bytes(std::span(&weight, 1)));
     if (!(weight >= 0 && std::isfinite(weight)))
       throw_user_error("row {} of '{}' is {}; weights are numbers from 0 on", row, plan_->program.state(loss_.weights).name,
                        weight);
@@ -280,7 +280,7 @@ std::vector<double> Session::read_state(const std::string& name) const {
   std::vector<std::byte> stored(logical_bytes(id));
   read_logical(id, stored);
   std::vector<double> values(static_cast<std::size_t>(type.elements()));
-  convert_elements(type.dtype, stored, DType::f64, std::as_writable_bytes(std::span(values)));
+  io::convert_elements(type.dtype, stored, DType::f64, std::as_writable_bytes(std::span(values)));
   return values;
 }
 
@@ -291,7 +291,7 @@ void Session::write_state(const std::string& name, std::span<const double> value
     throw_user_error("'{}' is {} and takes {} values, not {}", name, to_string(type.shape), type.elements(), values.size());
   }
   std::vector<std::byte> stored(logical_bytes(id));
-  convert_elements(DType::f64, std::as_bytes(values), type.dtype, stored);
+  io::convert_elements(DType::f64, std::as_bytes(values), type.dtype, stored);
   write_logical(id, stored);
 }
 

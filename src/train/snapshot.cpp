@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "base/pieces.h"
 #include "base/printable.h"
+#include "io/elements.h"
+#include "io/plan_file.h"
+#include "io/weights_tensors.h"
 #include "train/data_record.h"
-#include "train/elements.h"
-#include "train/plan_file.h"
-#include "train/weights_tensors.h"
 
 namespace snug::train {
 
@@ -83,7 +83,7 @@ std::map<std::string, std::string> metadata_of(const Session& session, const Pro
                                              {"snug.position", fmt::format("{}", progress.position)},
                                              {"snug.best_step", fmt::format("{}", progress.best_step)},
                                              {"snug.recipe", progress.recipe}};
-  entries["snug.plan"] = print_plan(session.plan());
+  entries["snug.plan"] = io::print_plan(session.plan());
   if (progress.best_metric) entries["snug.best_metric"] = fmt::format("{}", *progress.best_metric);
   if (progress.measured_peak_bytes)
     entries["snug.measured_peak_bytes"] = fmt::format("{}", progress.measured_peak_bytes->count());
@@ -98,7 +98,7 @@ std::map<std::string, std::string> metadata_of(const Session& session, const Pro
 }
 
 // UserError unless the last tensor is the checksum of everything before it.
-void verify_checksum(const SafetensorsReader& reader, const std::string& source) {
+void verify_checksum(const io::SafetensorsReader& reader, const std::string& source) {
   const auto& tensors = reader.header().tensors;
   if (tensors.empty() || tensors.back().name != kChecksum || tensors.back().bytes != kChecksumBytes)
     throw_user_error("{} is no snapshot: it does not end with '{}'", source, kChecksum);
@@ -115,7 +115,7 @@ void verify_checksum(const SafetensorsReader& reader, const std::string& source)
     throw_user_error("{} is damaged: its checksum is not that of its contents; use an earlier snapshot", source);
 }
 
-SnapshotInfo verified_info(const SafetensorsReader& reader) {
+SnapshotInfo verified_info(const io::SafetensorsReader& reader) {
   const std::string source = "'" + reader.file().path().string() + "'";
   const Metadata metadata(reader.header().metadata, source);
   metadata.text("snug.format");
@@ -186,29 +186,29 @@ std::vector<NumberedFile> snapshots_of(const fs::path& run_folder) {
 
 void save_snapshot(const fs::path& path, const Session& session, const Progress& progress) {
   const Program& program = session.plan().program;
-  const std::vector<StateId> states = states_of(program, kSavedRoles);
-  std::vector<TensorInfo> tensors;
+  const std::vector<StateId> states = io::states_of(program, kSavedRoles);
+  std::vector<io::TensorInfo> tensors;
   tensors.reserve(states.size() + 1);
   for (const StateId id : states) {
-    tensors.push_back(tensor_of(program.state(id)));
+    tensors.push_back(io::tensor_of(program.state(id)));
     if (is_checksum(tensors.back().name)) throw_user_error("a state cannot be called '{}' in a snapshot", kChecksum);
   }
-  tensors.push_back({.name = std::string(kChecksum), .dtype = TensorDType::u8, .shape = {kChecksumBytes}});
+  tensors.push_back({.name = std::string(kChecksum), .dtype = io::TensorDType::u8, .shape = {kChecksumBytes}});
 
-  AtomicFile file(path);
+  io::AtomicFile file(path);
   Crc64 checksum;
   const auto write = [&](std::span<const std::byte> bytes) {
     checksum.update(bytes);
     file.write(bytes);
   };
   {
-    const std::string header = make_safetensors_header(tensors, metadata_of(session, progress));
+    const std::string header = io::make_safetensors_header(tensors, metadata_of(session, progress));
     write(std::as_bytes(std::span(header)));
   }
   for (const StateId id : states) {
     const State& state = program.state(id);
     session.read_logical_in_pieces(id, [&](std::span<const std::byte> piece) {
-      if (is_floating(state.type.dtype) && !all_finite(state.type.dtype, piece))
+      if (is_floating(state.type.dtype) && !io::all_finite(state.type.dtype, piece))
         throw NotFinite(fmt::format("'{}' holds an element that is not finite", state.name));
       write(piece);
     });
@@ -219,14 +219,14 @@ void save_snapshot(const fs::path& path, const Session& session, const Progress&
 }
 
 Progress load_snapshot(const fs::path& path, Session& session) {
-  const SafetensorsReader reader(path);
+  const io::SafetensorsReader reader(path);
   const SnapshotInfo info = verified_info(reader);
   const Program& program = session.plan().program;
   const std::string source = "'" + path.string() + "'";
-  const std::vector<StateId> states = states_of(program, kSavedRoles);
-  const TensorMatch match = match_tensors(program, states, reader.header(), {.source = source, .ignored = is_checksum});
+  const std::vector<StateId> states = io::states_of(program, kSavedRoles);
+  const io::TensorMatch match = io::match_tensors(program, states, reader.header(), {.source = source, .ignored = is_checksum});
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const TensorDType wanted = tensor_of(program.state(states[i])).dtype;
+    const io::TensorDType wanted = io::tensor_of(program.state(states[i])).dtype;
     if (match.tensors[i]->dtype != wanted) {
       throw_user_error("{} has {} as {}, but the session stores {}; use the snapshot's precision, or export its weights", source,
                        in_quotes(match.tensors[i]->name), name_of(match.tensors[i]->dtype), name_of(wanted));
@@ -245,7 +245,7 @@ Progress load_snapshot(const fs::path& path, Session& session) {
   return info.progress;
 }
 
-SnapshotInfo inspect_snapshot(const fs::path& path) { return verified_info(SafetensorsReader(path)); }
+SnapshotInfo inspect_snapshot(const fs::path& path) { return verified_info(io::SafetensorsReader(path)); }
 
 fs::path snapshot_path(const fs::path& run_folder, std::uint64_t step) {
   return run_folder / "snapshots" / fmt::format("step_{:09}.safetensors", step);

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "io/safetensors.h"
 #include "ir/kernel.h"
 #include "plan/plan.h"
-#include "train/safetensors.h"
 #include "train/session.h"
 
 namespace snug::train {
@@ -51,7 +51,7 @@ struct SnapshotInfo {
   Session::Counters counters;
   Progress progress;
   std::string plan;  // the run's own, as plan_file.h has it
-  std::vector<TensorInfo> tensors;
+  std::vector<io::TensorInfo> tensors;
 };
 
 // Parameters, optimizer state and running statistics, in logical order and their own types, and all of the above. Takes no

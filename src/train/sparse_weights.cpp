@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "backends/sparse_store.h"
-#include "ops/sparse.h"
-#include "train/weights_tensors.h"
+#include "io/weights_tensors.h"
+#include "ops/sparse/sparse.h"
 
 namespace snug::train {
 
@@ -28,14 +28,14 @@ bool is_sparse_store(const Program& program, const State& state) {
   return state.name.starts_with(kPrefix) && !ops::sparse_tensors(program).empty();
 }
 
-std::vector<TensorInfo> sparse_tensor_infos(const Program& program) {
-  std::vector<TensorInfo> infos;
+std::vector<io::TensorInfo> sparse_tensor_infos(const Program& program) {
+  std::vector<io::TensorInfo> infos;
   const StateId weight = program.find_state("sparse.weight");
   for (const ops::NamedSlot& tensor : ops::sparse_tensors(program)) {
     State dense = program.state(weight);
     dense.name = tensor.name;
     dense.type.shape = tensor.slot.shape;
-    infos.push_back(tensor_of(dense));
+    infos.push_back(io::tensor_of(dense));
   }
   return infos;
 }
@@ -43,7 +43,7 @@ std::vector<TensorInfo> sparse_tensor_infos(const Program& program) {
 void read_sparse_tensor(const Session& session, std::size_t index, const std::function<void(std::span<const std::byte>)>& write) {
   const Program& program = session.plan().program;
   const ops::SparseSlot slot = ops::sparse_tensors(program)[index].slot;
-  const auto size = static_cast<std::int64_t>(bytes_per_element(sparse_tensor_infos(program)[index].dtype));
+  const auto size = static_cast<std::int64_t>(io::bytes_per_element(sparse_tensor_infos(program)[index].dtype));
   std::vector<std::int32_t> rows;
   read_some(session, "sparse.rows", slot.first_row, slot.rows() + 1, rows);
   std::vector<std::byte> row(static_cast<std::size_t>(slot.columns() * size));

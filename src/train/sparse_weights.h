@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 #include "train/session.h"
 
 namespace snug::train {
@@ -15,7 +15,7 @@ namespace snug::train {
 bool is_sparse_store(const Program& program, const State& state);
 
 // The dense tensors, in the order of the store.
-std::vector<TensorInfo> sparse_tensor_infos(const Program& program);
+std::vector<io::TensorInfo> sparse_tensor_infos(const Program& program);
 
 // Hands over tensor `index`, output channel by output channel, in logical order (I, kh, kw).
 void read_sparse_tensor(const Session& session, std::size_t index, const std::function<void(std::span<const std::byte>)>& write);

@@ -11,11 +11,11 @@
 #include "base/error.h"
 #include "base/pieces.h"
 #include "base/printable.h"
+#include "io/elements.h"
+#include "io/weights_file.h"
+#include "io/weights_tensors.h"
 #include "ir/loss.h"
-#include "train/elements.h"
 #include "train/sparse_weights.h"
-#include "train/weights_file.h"
-#include "train/weights_tensors.h"
 
 namespace snug::train {
 
@@ -37,13 +37,14 @@ struct OtherClassifier {
 
 // A layer whose parameters differ in their first dimension alone, which counts the classes, while all other parameters are alike.
 // It must be the last layer: another one's outputs are the next one's inputs, which would differ, too.
-OtherClassifier find_other_classifier(const Program& program, std::span<const StateId> states, const SafetensorsHeader& header) {
-  std::unordered_map<std::string_view, const TensorInfo*> in_file;
-  for (const TensorInfo& tensor : header.tensors) in_file.emplace(tensor.name, &tensor);
+OtherClassifier find_other_classifier(const Program& program, std::span<const StateId> states,
+                                      const io::SafetensorsHeader& header) {
+  std::unordered_map<std::string_view, const io::TensorInfo*> in_file;
+  for (const io::TensorInfo& tensor : header.tensors) in_file.emplace(tensor.name, &tensor);
   const std::int64_t classes = loss_of(program).classes;
   OtherClassifier other;
   for (const StateId id : states) {
-    const TensorInfo expected = tensor_of(program.state(id));
+    const io::TensorInfo expected = io::tensor_of(program.state(id));
     const auto found = in_file.find(expected.name);
     if (found == in_file.end() || found->second->shape == expected.shape) continue;
     const auto& shape = found->second->shape;
@@ -66,14 +67,14 @@ OtherClassifier find_other_classifier(const Program& program, std::span<const St
 
 // The tensors whose names begin with the prefix, without it, and how many others there are.
 struct Unprefixed {
-  SafetensorsHeader header;
+  io::SafetensorsHeader header;
   std::size_t others = 0;
   std::string first_other;
 };
 
-Unprefixed without_prefix(const SafetensorsHeader& header, std::string_view prefix) {
+Unprefixed without_prefix(const io::SafetensorsHeader& header, std::string_view prefix) {
   Unprefixed result;
-  for (const TensorInfo& tensor : header.tensors) {
+  for (const io::TensorInfo& tensor : header.tensors) {
     if (!tensor.name.starts_with(prefix)) {
       if (result.others++ == 0) result.first_other = tensor.name;
       continue;
@@ -85,24 +86,25 @@ Unprefixed without_prefix(const SafetensorsHeader& header, std::string_view pref
 }
 
 // "model." where the file has "model.fc.weight" instead of the model's "fc.weight"; empty: it has nothing like that.
-std::string find_prefix(const Program& program, std::span<const StateId> states, const SafetensorsHeader& header) {
+std::string find_prefix(const Program& program, std::span<const StateId> states, const io::SafetensorsHeader& header) {
   std::unordered_set<std::string_view> names;
-  for (const TensorInfo& tensor : header.tensors) names.insert(tensor.name);
+  for (const io::TensorInfo& tensor : header.tensors) names.insert(tensor.name);
   for (const StateId id : states) {
     const std::string& name = program.state(id).name;
     if (names.contains(name)) return {};
   }
   if (states.empty()) return {};
   const std::string end = "." + program.state(states.front()).name;
-  const auto found = std::ranges::find_if(header.tensors, [&](const TensorInfo& tensor) { return tensor.name.ends_with(end); });
+  const auto found =
+      std::ranges::find_if(header.tensors, [&](const io::TensorInfo& tensor) { return tensor.name.ends_with(end); });
   return found == header.tensors.end() ? "" : found->name.substr(0, found->name.size() - end.size() + 1);
 }
 
 // Converts while it reads: never more than a piece of the tensor is in memory.
-void read_weight(const WeightsFile& file, const TensorInfo& tensor, Session& session, StateId id) {
-  const DType from = *to_dtype(tensor.dtype);
+void read_weight(const io::WeightsFile& file, const io::TensorInfo& tensor, Session& session, StateId id) {
+  const DType from = *io::to_dtype(tensor.dtype);
   const DType to = session.plan().program.state(id).type.dtype;
-  const std::size_t from_bytes = bytes_per_element(tensor.dtype);
+  const std::size_t from_bytes = io::bytes_per_element(tensor.dtype);
   const std::size_t to_bytes = static_cast<std::size_t>(bits_per_element(to)) / 8;
   std::uint64_t done = 0;
   std::vector<std::byte> stored;
@@ -116,14 +118,14 @@ void read_weight(const WeightsFile& file, const TensorInfo& tensor, Session& ses
       stored.resize(count * from_bytes);
       file.read(tensor, done, stored);
       done += stored.size();
-      convert_elements(from, stored, to, piece.subspan(first * to_bytes, count * to_bytes));
+      io::convert_elements(from, stored, to, piece.subspan(first * to_bytes, count * to_bytes));
     });
   });
 }
 
 // How much of a model of `total` tensors came from the file, which of the wanted states did not, and what the file has beside.
-std::string describe_part(const TensorMatch& match, const Program& program, std::span<const StateId> states, std::size_t total,
-                          std::string_view source, std::size_t unused) {
+std::string describe_part(const io::TensorMatch& match, const Program& program, std::span<const StateId> states,
+                          std::size_t total, std::string_view source, std::size_t unused) {
   std::vector<StateId> drawn;
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (match.tensors[i] == nullptr) drawn.push_back(states[i]);
@@ -131,9 +133,9 @@ std::string describe_part(const TensorMatch& match, const Program& program, std:
   std::string text = fmt::format("{} of the {} of '{}' come from {}", states.size() - drawn.size(), counted(total, "tensor"),
                                  program.name, source);
   if (!drawn.empty()) {
-    text +=
-        fmt::format(", {} ({}{}) {} from initial values", drawn.size() == 1 ? "one" : fmt::format("{}", drawn.size()),
-                    in_quotes(program.state(drawn.front()).name), and_more(drawn.size()), drawn.size() == 1 ? "starts" : "start");
+    text += fmt::format(", {} ({}{}) {} from initial values", drawn.size() == 1 ? "one" : fmt::format("{}", drawn.size()),
+                        in_quotes(program.state(drawn.front()).name), io::and_more(drawn.size()),
+                        drawn.size() == 1 ? "starts" : "start");
   }
   if (unused > 0) text += fmt::format("; {} of the file {} not used", counted(unused, "tensor"), unused == 1 ? "is" : "are");
   return text;
@@ -143,17 +145,17 @@ std::string describe_part(const TensorMatch& match, const Program& program, std:
 
 void export_weights(const std::filesystem::path& path, const Session& session) {
   const Program& program = session.plan().program;
-  std::vector<StateId> states = states_of(program, kWeightRoles);
+  std::vector<StateId> states = io::states_of(program, kWeightRoles);
   std::erase_if(states, [&](StateId id) { return is_sparse_store(program, program.state(id)); });
-  std::vector<TensorInfo> tensors;
+  std::vector<io::TensorInfo> tensors;
   tensors.reserve(states.size());
-  for (const StateId id : states) tensors.push_back(tensor_of(program.state(id)));
+  for (const StateId id : states) tensors.push_back(io::tensor_of(program.state(id)));
   // Sparse weights are as wide as other weights or narrower: behind them every tensor lies on a multiple of its element's size.
-  const std::vector<TensorInfo> sparse = sparse_tensor_infos(program);
+  const std::vector<io::TensorInfo> sparse = sparse_tensor_infos(program);
   tensors.insert(tensors.end(), sparse.begin(), sparse.end());
 
-  AtomicFile file(path);
-  const std::string header = make_safetensors_header(tensors, {{"format", "pt"}, {"model", program.name}});
+  io::AtomicFile file(path);
+  const std::string header = io::make_safetensors_header(tensors, {{"format", "pt"}, {"model", program.name}});
   file.write(std::as_bytes(std::span(header)));
   for (const StateId id : states)
     session.read_logical_in_pieces(id, [&](std::span<const std::byte> piece) { file.write(piece); });
@@ -168,14 +170,14 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
     throw_user_error("'{}' has dense weights, and those of '{}' are stored sparse; train with --nonzero 1, or without --init",
                      path.string(), program.name);
   }
-  const WeightsFile file(path);
+  const io::WeightsFile file(path);
   const std::string& source = file.source();
   const Unprefixed named = without_prefix(file.header(), options.prefix);
   if (named.header.tensors.empty() && named.others > 0) {
     throw_user_error("no name in {} begins with {}; its first tensor is {}: give another --init-prefix, or none", source,
                      in_quotes(options.prefix), in_quotes(named.first_other));
   }
-  std::vector<StateId> states = states_of(program, kWeightRoles);
+  std::vector<StateId> states = io::states_of(program, kWeightRoles);
   const OtherClassifier other = find_other_classifier(program, states, named.header);
   const auto is_left_out = [&](std::string_view name) { return std::ranges::find(other.names, name) != other.names.end(); };
   std::erase_if(states, [&](StateId id) { return is_left_out(program.state(id).name); });
@@ -186,23 +188,23 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
                                   ? fmt::format("; its names begin with {0}: give --init-prefix {0}", printable(prefix))
                               : options.partial ? std::string(same_model)
                                                 : fmt::format("{}, or take what fits with --init-partial", same_model);
-  const TensorMatch match =
-      match_tensors(program, states, named.header,
-                    {.source = source,
-                     .way_out = same_model,
-                     .way_out_of_names = way_out,
-                     .ignored = [&](std::string_view name) { return is_batch_counter(name) || is_left_out(name); },
-                     .partial = options.partial});
+  const io::TensorMatch match =
+      io::match_tensors(program, states, named.header,
+                        {.source = source,
+                         .way_out = same_model,
+                         .way_out_of_names = way_out,
+                         .ignored = [&](std::string_view name) { return is_batch_counter(name) || is_left_out(name); },
+                         .partial = options.partial});
   if (named.others > 0 && !options.partial) {
     throw_user_error("{} has a tensor {}{} whose name does not begin with {}{}", source, in_quotes(named.first_other),
-                     and_more(named.others), in_quotes(options.prefix), way_out);
+                     io::and_more(named.others), in_quotes(options.prefix), way_out);
   }
   std::vector<StateId> given;
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const TensorInfo* tensor = match.tensors[i];
+    const io::TensorInfo* tensor = match.tensors[i];
     if (tensor == nullptr) continue;
     given.push_back(states[i]);
-    const auto dtype = to_dtype(tensor->dtype);
+    const auto dtype = io::to_dtype(tensor->dtype);
     if (!dtype || !is_floating(*dtype))
       throw_user_error("{}: tensor {} is {}; weights are F64, F32, F16 or BF16", source, in_quotes(tensor->name),
                        name_of(tensor->dtype));

@@ -8,7 +8,7 @@
 #include "backends/cpu/cpu.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "train/session.h"
 
 namespace snug {
@@ -40,13 +40,13 @@ TEST_P(SteadyState, StepsAllocateNothingOfOurOwnAndLibrariesDoNotGrow) {
   const std::vector<std::byte> images(kBatch * 32 * 32 * 3, std::byte{100});
   const std::vector<std::int32_t> labels(kBatch, 3);
   session.set_learning_rate(1e-3);
-  session.train_step(support::Labelled(images, labels));
-  session.train_step(support::Labelled(images, labels));
+  session.train_step(support::Labeled(images, labels));
+  session.train_step(support::Labeled(images, labels));
 
   const HeapUse before = heap_use();
-  session.train_step(support::Labelled(images, labels));
+  session.train_step(support::Labeled(images, labels));
   const HeapUse one = heap_use();
-  for (int step = 0; step < 4; ++step) session.train_step(support::Labelled(images, labels));
+  for (int step = 0; step < 4; ++step) session.train_step(support::Labeled(images, labels));
   const HeapUse after = heap_use();
   EXPECT_EQ(after.own_calls, before.own_calls);
   EXPECT_EQ(after.live_bytes, before.live_bytes);

@@ -1,11 +1,11 @@
-#include "analysis/chain_programme.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <random>
 
 #include <gtest/gtest.h>
+
+#include "analysis/chain_program.h"
 
 namespace snug {
 namespace {
@@ -60,7 +60,7 @@ void for_every_plan(const std::vector<ChainLink>& links, ChainPlan& plan, std::s
   }
 }
 
-TEST(ChainProgramme, FindsTheLeastTimeOfAllSchedules) {
+TEST(ChainProgram, FindsTheLeastTimeOfAllSchedules) {
   for (unsigned seed = 1; seed <= 40; ++seed) {
     const std::size_t length = 1 + seed % 6;
     const std::vector<ChainLink> links = random_chain(length, seed);
@@ -74,14 +74,14 @@ TEST(ChainProgramme, FindsTheLeastTimeOfAllSchedules) {
       if (!is_new) found->second = std::min(found->second, figures.seconds);
     });
     const std::int64_t most = least.rbegin()->first;
-    const ChainProgramme programme(links, most, most);
-    ASSERT_EQ(programme.unit_bytes(), 1);
-    double best = ChainProgramme::kNever;
+    const ChainProgram program(links, most, most);
+    ASSERT_EQ(program.unit_bytes(), 1);
+    double best = ChainProgram::kNever;
     for (std::int64_t bytes = 0; bytes <= most; ++bytes) {
       if (const auto found = least.find(bytes); found != least.end()) best = std::min(best, found->second);
-      ASSERT_EQ(programme.seconds(bytes), best) << "seed " << seed << ", " << bytes << " bytes";
-      const std::optional<ChainPlan> found = programme.plan(bytes);
-      ASSERT_EQ(found.has_value(), best < ChainProgramme::kNever);
+      ASSERT_EQ(program.seconds(bytes), best) << "seed " << seed << ", " << bytes << " bytes";
+      const std::optional<ChainPlan> found = program.plan(bytes);
+      ASSERT_EQ(found.has_value(), best < ChainProgram::kNever);
       if (!found) continue;
       const ChainFigures figures = run_chain(links, *found);
       EXPECT_EQ(figures.seconds, best);
@@ -90,21 +90,21 @@ TEST(ChainProgramme, FindsTheLeastTimeOfAllSchedules) {
   }
 }
 
-TEST(ChainProgramme, StepsAreWhereAFasterPlanBegins) {
+TEST(ChainProgram, StepsAreWhereAFasterPlanBegins) {
   const std::vector<ChainLink> links = random_chain(7, 5);
-  const ChainProgramme programme(links, 200, 200);
-  const std::vector<std::int64_t> steps = programme.steps();
+  const ChainProgram program(links, 200, 200);
+  const std::vector<std::int64_t> steps = program.steps();
   ASSERT_GT(steps.size(), 3U);
-  EXPECT_EQ(programme.seconds(steps.front() - 1), ChainProgramme::kNever);
-  EXPECT_FALSE(programme.plan(steps.front() - 1));
+  EXPECT_EQ(program.seconds(steps.front() - 1), ChainProgram::kNever);
+  EXPECT_FALSE(program.plan(steps.front() - 1));
   for (std::size_t i = 1; i < steps.size(); ++i) {
-    EXPECT_LT(programme.seconds(steps[i]), programme.seconds(steps[i - 1]));
-    EXPECT_EQ(programme.seconds(steps[i] - 1), programme.seconds(steps[i - 1]));
+    EXPECT_LT(program.seconds(steps[i]), program.seconds(steps[i - 1]));
+    EXPECT_EQ(program.seconds(steps[i] - 1), program.seconds(steps[i - 1]));
   }
 }
 
 // Long chains are solved in groups: never better than what their plan says, and near the exact solution of a plain chain.
-TEST(ChainProgramme, LongChainsKeepTheirBytes) {
+TEST(ChainProgram, LongChainsKeepTheirBytes) {
   std::vector<ChainLink> links(300);
   for (ChainLink& link : links) {
     link = {.modes = {{.kept_bytes = 30,
@@ -118,17 +118,17 @@ TEST(ChainProgramme, LongChainsKeepTheirBytes) {
             .pass_seconds = 2,
             .gradient_bytes = 10};
   }
-  const ChainProgramme programme(links, 2000, 200);
+  const ChainProgram program(links, 2000, 200);
   for (const std::int64_t bytes : {150, 300, 600, 1000, 2000}) {
-    const std::optional<ChainPlan> plan = programme.plan(bytes);
+    const std::optional<ChainPlan> plan = program.plan(bytes);
     ASSERT_TRUE(plan) << bytes;
     const ChainFigures figures = run_chain(links, *plan);
-    EXPECT_EQ(figures.seconds, programme.seconds(bytes));
+    EXPECT_EQ(figures.seconds, program.seconds(bytes));
     EXPECT_LE(figures.peak_bytes, bytes);
     EXPECT_GT(figures.peak_bytes, bytes * 3 / 4);
   }
   // 20 segments of 15 links: 200 bytes of cuts and 15 * 30 of the segment.
-  EXPECT_LT(programme.seconds(700), 300 * 2);
+  EXPECT_LT(program.seconds(700), 300 * 2);
 }
 
 }  // namespace

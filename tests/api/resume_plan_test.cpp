@@ -5,19 +5,19 @@
 #include "api/prepare.h"
 #include "backends/cpu/cpu.h"
 #include "backends/reference/reference.h"
-#include "train/plan_file.h"
+#include "io/plan_file.h"
 
 namespace snug {
 
 namespace {
 
-const train::Recipe kRecipe{.model = "small-cnn", .batch = 8};
+const settings::Recipe kRecipe{.model = "small-cnn", .batch = 8};
 
 data::Description digits() {
   return {.name = "embedded", .channels = 3, .height = 32, .width = 32, .classes = 10, .mean = {1, 2, 3}, .std = {1, 1, 1}};
 }
 
-Plan plan_for(const Backend& backend, const train::Recipe& recipe = kRecipe) {
+Plan plan_for(const Backend& backend, const settings::Recipe& recipe = kRecipe) {
   Plan plan = fit_recipe(recipe, digits(), backend).plan;
   sign(plan, recipe, backend);
   return plan;
@@ -45,17 +45,16 @@ TEST(ResumePlan, AnUnsignedPlanIsJudgedByTheLayoutOfItsWeights) {
   EXPECT_EQ(find_misfit(own, kRecipe, digits(), backend), std::nullopt);
   Plan foreign = plan_for(backends::reference_backend(1));
   foreign.made_for.clear();
-  ASSERT_NO_THROW(train::check_kernels(foreign, backend));
+  ASSERT_NO_THROW(io::check_kernels(foreign, backend));
   EXPECT_EQ(find_misfit(foreign, kRecipe, digits(), backend), "'conv1.weight' was laid out for other kernels");
 }
 
 TEST(ResumePlan, APlanThatDoesNotSuitIsMadeAgainWithinItsBudget) {
   const Backend reference = backends::reference_backend(1);
   const Backend backend = backends::cpu_backend(1);
-  train::Recipe recipe = kRecipe;
+  settings::Recipe recipe = kRecipe;
   recipe.budget_bytes = fit_recipe(kRecipe, digits(), reference).plan.planned_peak_bytes + Bytes(2'000'000);
-  const ResumedPlan resumed =
-      plan_to_resume(train::print_plan(plan_for(reference, recipe)), recipe, digits(), backend, CostTable{});
+  const ResumedPlan resumed = plan_to_resume(io::print_plan(plan_for(reference, recipe)), recipe, digits(), backend, CostTable{});
   EXPECT_NE(resumed.made_again_because, "");
   EXPECT_LE(resumed.plan.planned_peak_bytes, *recipe.budget_bytes);
   EXPECT_EQ(resumed.plan.made_for, backend.made_for());
@@ -67,21 +66,21 @@ TEST(ResumePlan, APlanThatComesOutTheSameIsNotSaidToBeMadeAgain) {
   const Backend backend = backends::cpu_backend(1);
   Plan plan = plan_for(backend);
   plan.made_for = "1 thread, the same processor under another name";
-  EXPECT_EQ(plan_to_resume(train::print_plan(plan), kRecipe, digits(), backend, CostTable{}).made_again_because, "");
+  EXPECT_EQ(plan_to_resume(io::print_plan(plan), kRecipe, digits(), backend, CostTable{}).made_again_because, "");
 }
 
 // A run whose small plan came from a file has no budget that says how small; its plan does.
 TEST(ResumePlan, APlanFromAFileKeepsToItsBytes) {
   const Backend reference = backends::reference_backend(1);
   const Backend backend = backends::cpu_backend(1);
-  train::Recipe asked{.model = "small-cnn", .batch = 32};
+  settings::Recipe asked{.model = "small-cnn", .batch = 32};
   asked.checkpoint = "sqrt";
   const Plan small = plan_for(reference, asked);
-  train::Recipe recipe = asked;
+  settings::Recipe recipe = asked;
   recipe.checkpoint.reset();
   recipe.microbatch = 32;
   const Bytes plain = fit_recipe(recipe, digits(), backend).plan.planned_peak_bytes;
-  const ResumedPlan resumed = plan_to_resume(train::print_plan(small), recipe, digits(), backend, CostTable{});
+  const ResumedPlan resumed = plan_to_resume(io::print_plan(small), recipe, digits(), backend, CostTable{});
   EXPECT_LT(resumed.plan.planned_peak_bytes, plain);
 }
 
@@ -89,7 +88,7 @@ TEST(ResumePlan, ATextThatIsNoPlanIsPlannedAgain) {
   const Backend backend = backends::cpu_backend(1);
   const ResumedPlan resumed = plan_to_resume("program of another time\n", kRecipe, digits(), backend, CostTable{});
   EXPECT_EQ(resumed.made_again_because, "the plan has no placement; it may be cut short");
-  EXPECT_EQ(train::print_plan(resumed.plan), train::print_plan(plan_for(backend)));
+  EXPECT_EQ(io::print_plan(resumed.plan), io::print_plan(plan_for(backend)));
 }
 
 }  // namespace

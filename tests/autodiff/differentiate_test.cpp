@@ -128,7 +128,7 @@ TEST(Differentiate, ParametersThatTheLossDoesNotDependOnGetNoGradient) {
   EXPECT_TRUE(contains(nodes_of(program, SectionKind::init, Phase::init), "unused.weight@1 = init_uniform("));
 }
 
-TEST(Differentiate, StagingAndScalarsComeFromOutsideAndEverythingElseIsInitialised) {
+TEST(Differentiate, StagingAndScalarsComeFromOutsideAndEverythingElseIsInitialized) {
   const Program program = differentiate(frontend::build_zoo_model("wrn-10-1", {.batch = 2}));
   const std::string init = nodes_of(program, SectionKind::init, Phase::init);
   for (const State& state : program.states) {

@@ -28,7 +28,7 @@ TEST(Half, KnownValues) {
   EXPECT_EQ(float_from_half(0x3555), 0.333251953125F);
 }
 
-// Between any two neighbours the value goes to the nearer, and from the middle to the even one.
+// Between any two neighbors the value goes to the nearer, and from the middle to the even one.
 TEST(Half, RoundsToNearestEven) {
   for (unsigned bits = 0; bits < 0x7BFFU; ++bits) {
     const double below = float_from_half(static_cast<std::uint16_t>(bits));

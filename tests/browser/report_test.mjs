@@ -24,8 +24,8 @@ async function onPage(file, look, options) {
   await page.close();
 }
 
-// Pixels of the chart's picture in the colour of that name.
-function pixelsOf(page, chart, colour) {
+// Pixels of the chart's picture in the color of that name.
+function pixelsOf(page, chart, color) {
   return page.evaluate((selector, name) => {
     const canvas = document.querySelector(`${selector} canvas`);
     const context = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {willReadFrequently: true});
@@ -37,7 +37,7 @@ function pixelsOf(page, chart, colour) {
     let count = 0;
     for (let i = 0; i < data.length; i += 4) if (rgb.every((part, c) => data[i + c] === part) && data[i + 3] === 255) ++count;
     return count;
-  }, chart, colour);
+  }, chart, color);
 }
 
 const details = (page) => page.evaluate(() => {
@@ -65,7 +65,7 @@ async function checkDetails(page, timeline, moments) {
 
 // Every plan under the pointer is one of the JSON, with its bytes and its time, and this plan is among them.
 async function checkFrontier(page, data) {
-  for (const colour of ['gaps', 'model', 'own']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
+  for (const color of ['gaps', 'model', 'own']) assert.ok(await pixelsOf(page, '#frontier-chart', color) > 10, color);
   const selected = () => page.evaluate(() => ({...document.querySelector('#frontier-selected').dataset}));
   const first = await selected();
   assert.deepEqual([first.line, Number(first.bytes)], ['this plan', data.planned_peak_bytes]);
@@ -107,8 +107,8 @@ Object.entries(models).forEach(([name, words], number) => {
       assert.deepEqual(sections, ['step', 'where', ...(data.methods.length > 1 ? ['ladder'] : []), 'frontier']);
       assert.equal(await page.evaluate(() => document.querySelector('h1').textContent), words[0]);
       for (const chart of ['#memory-chart', '#arena-chart']) {
-        for (const colour of ['model', 'gradient', 'optimizer', 'activation']) {
-          assert.ok(await pixelsOf(page, chart, colour) > 100, `${colour} in ${chart}`);
+        for (const color of ['model', 'gradient', 'optimizer', 'activation']) {
+          assert.ok(await pixelsOf(page, chart, color) > 100, `${color} in ${chart}`);
         }
       }
       // It begins at the fullest moment.
@@ -358,7 +358,7 @@ test('a sweep is drawn from what it measured', async () => {
     const sections = await page.evaluate(() => [...document.querySelectorAll('section')].filter((each) => !each.hidden).map((each) => each.id));
     assert.deepEqual(sections, ['frontier']);
     // On a busy machine what was measured lies far above the estimates and presses them flat: some may cover each other.
-    for (const colour of ['model', 'activation']) assert.ok(await pixelsOf(page, '#frontier-chart', colour) > 10, colour);
+    for (const color of ['model', 'activation']) assert.ok(await pixelsOf(page, '#frontier-chart', color) > 10, color);
     const lines = await page.evaluate(() => [...document.querySelectorAll('#frontier-legend li')].map((entry) => entry.textContent));
     assert.deepEqual(lines, ['considered', 'best for its bytes', 'measured']);
     const rows = await page.evaluate(() => [...document.querySelectorAll('#sweep-table tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));

@@ -40,11 +40,11 @@ TEST(Compress, DigitsAreLearntAsWellWithActivationsInFourBitsOrMomentumInEight) 
   EXPECT_NEAR(packed["test_accuracy"].get<double>(), plain["test_accuracy"].get<double>(), 0.05);
   EXPECT_NEAR(packed["train_loss"].get<double>(), plain["train_loss"].get<double>(), 0.1);
 
-  const Json quantised = train("quantised", {"--momentum-bits", "8"});
-  EXPECT_EQ(quantised["measured_peak_bytes"], quantised["planned_peak_bytes"]);
-  EXPECT_LT(quantised["by_class"]["optimizer"].get<double>(), 0.4 * plain["by_class"]["optimizer"].get<double>());
-  EXPECT_NEAR(quantised["test_accuracy"].get<double>(), plain["test_accuracy"].get<double>(), 0.05);
-  EXPECT_NEAR(quantised["train_loss"].get<double>(), plain["train_loss"].get<double>(), 0.1);
+  const Json quantized = train("quantized", {"--momentum-bits", "8"});
+  EXPECT_EQ(quantized["measured_peak_bytes"], quantized["planned_peak_bytes"]);
+  EXPECT_LT(quantized["by_class"]["optimizer"].get<double>(), 0.4 * plain["by_class"]["optimizer"].get<double>());
+  EXPECT_NEAR(quantized["test_accuracy"].get<double>(), plain["test_accuracy"].get<double>(), 0.05);
+  EXPECT_NEAR(quantized["train_loss"].get<double>(), plain["train_loss"].get<double>(), 0.1);
 }
 
 TEST(Compress, TheSolverTakesItWhenItIsAllowedAndSaysSo) {

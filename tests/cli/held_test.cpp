@@ -19,7 +19,7 @@ using support::TemporaryFolder;
 // One heap for all threads: what glibc reserves for a second one is more than the arena, and nobody uses it.
 constexpr const char* kOneHeap = "1";
 
-// Always with the same words and without address randomisation: a longer name would shift the heap, and with it a page or two.
+// Always with the same words and without address randomization: a longer name would shift the heap, and with it a page or two.
 Ended train_within(const std::filesystem::path& out, std::int64_t address_space) {
   std::filesystem::remove_all(out);
   return run_snug({"train", "wrn-10-1", "--batch", "100", "--budget", "40MB", "--threads", "1", "--steps", "3", "--costs", "none",

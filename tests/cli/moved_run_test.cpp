@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/cpu/cpu.h"
+#include "io/plan_file.h"
 #include "run_snug.h"
 #include "snapshot_tensors.h"
 #include "support/temporary_folder.h"
-#include "train/plan_file.h"
 
 namespace snug::cli {
 namespace {
@@ -64,8 +64,7 @@ TEST_P(MovedRunKinds, GoesOnWithThePlanThatWouldBeMadeThere) {
     // Its folder holds the plan of a run that was begun there.
     const auto begun = folder / "begun";
     ASSERT_EQ(run_limited(train(begun, "2", GetParam().flags), to).exit_code, 0);
-    EXPECT_EQ(train::print_plan(train::read_plan_file(run / "plan.txt")),
-              train::print_plan(train::read_plan_file(begun / "plan.txt")));
+    EXPECT_EQ(io::print_plan(io::read_plan_file(run / "plan.txt")), io::print_plan(io::read_plan_file(begun / "plan.txt")));
 
     // From then on it is a run like any other.
     const Ended again = run_limited({"train", "--out", run.string(), "--resume", "--json"}, to);
@@ -85,12 +84,12 @@ TEST(MovedRun, OnTheSameMachineThePlanStays) {
   const TemporaryFolder folder;
   const auto run = folder / "run";
   ASSERT_EQ(run_limited(train(run, "2", {}), nullptr).exit_code, 0);
-  const std::string plan = train::print_plan(train::read_plan_file(run / "plan.txt"));
+  const std::string plan = io::print_plan(io::read_plan_file(run / "plan.txt"));
   raise_steps(run);
   const Ended ended = run_limited({"train", "--out", run.string(), "--resume"}, nullptr);
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_EQ(ended.err.find("made again"), std::string::npos) << ended.err;
-  EXPECT_EQ(train::print_plan(train::read_plan_file(run / "plan.txt")), plan);
+  EXPECT_EQ(io::print_plan(io::read_plan_file(run / "plan.txt")), plan);
 }
 
 // Weights do not depend on where they are read.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/safetensors.h"
+#include "io/safetensors.h"
 #include "train/snapshot.h"
 
 namespace snug::cli {
@@ -16,9 +16,9 @@ namespace snug::cli {
 inline std::map<std::string, std::vector<std::byte>> tensors_of(const std::filesystem::path& run) {
   const auto found = train::find_latest_good(run);
   if (!found.snapshot) return {};
-  const train::SafetensorsReader reader(found.snapshot->path);
+  const io::SafetensorsReader reader(found.snapshot->path);
   std::map<std::string, std::vector<std::byte>> tensors;
-  for (const train::TensorInfo& tensor : found.snapshot->tensors) {
+  for (const io::TensorInfo& tensor : found.snapshot->tensors) {
     std::vector<std::byte>& bytes = tensors[tensor.name];
     bytes.resize(tensor.bytes);
     reader.read(tensor, bytes);

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "io/safetensors.h"
 #include "run_snug.h"
 #include "snapshot_tensors.h"
 #include "support/temporary_folder.h"
-#include "train/safetensors.h"
 #include "train/snapshot.h"
 
 namespace snug::cli {
@@ -97,10 +97,9 @@ TEST(SparseCommand, ExportsDenseTensors) {
   ASSERT_EQ(run_snug({"train", write_recipe(folder, "2").string(), "--out", run.string()}).exit_code, 0);
   const Ended ended = run_snug({"export", run.string(), "--to", (folder / "w").string()});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  const train::SafetensorsReader reader(folder / "w");
+  const io::SafetensorsReader reader(folder / "w");
   std::map<std::string, std::vector<std::int64_t>> shapes;
-  for (const train::TensorInfo& tensor : reader.header().tensors)
-    shapes[tensor.name] = {tensor.shape.begin(), tensor.shape.end()};
+  for (const io::TensorInfo& tensor : reader.header().tensors) shapes[tensor.name] = {tensor.shape.begin(), tensor.shape.end()};
   EXPECT_EQ(shapes.at("conv3.weight"), (std::vector<std::int64_t>{64, 32, 3, 3}));
   EXPECT_FALSE(shapes.contains("sparse.weight"));
   EXPECT_EQ(run_snug({"eval", run.string()}).exit_code, 0);

@@ -9,12 +9,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "io/safetensors.h"
 #include "run_snug.h"
+#include "settings/recipe.h"
 #include "snapshot_tensors.h"
 #include "support/sanitized.h"
 #include "support/temporary_folder.h"
-#include "train/recipe.h"
-#include "train/safetensors.h"
 #include "train/snapshot.h"
 
 namespace snug::cli {
@@ -125,7 +125,7 @@ TEST(Train, TheRecipeOfARunSaysWhatWasChosenAndAsksForTheSamePlan) {
   const Ended first = run_snug(train(folder / "first", {"--steps", "2", "--budget", "1.9MB", "--json"}));
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const Json result = Json::parse(first.out);
-  const train::Recipe recipe = train::read_recipe(folder / "first" / "recipe.toml");
+  const settings::Recipe recipe = settings::read_recipe(folder / "first" / "recipe.toml");
   EXPECT_EQ(recipe.microbatch, result["microbatch"].get<std::int64_t>());
   EXPECT_EQ(recipe.checkpoint, result["checkpoint"].get<std::string>());
   EXPECT_NE(recipe.checkpoint, "none") << "so small a budget asks for recomputation";
@@ -306,8 +306,8 @@ std::string random_records(std::size_t count, unsigned brightest) {
   return records;
 }
 
-// Other test images are normalised as the training images were, whatever lies beside them.
-TEST(Train, EvaluationKeepsTheNormalisationOfTheTrainingData) {
+// Other test images are normalized as the training images were, whatever lies beside them.
+TEST(Train, EvaluationKeepsTheNormalizationOfTheTrainingData) {
   const TemporaryFolder folder;
   for (const char* name : {"bright", "dark"}) {
     std::filesystem::create_directory(folder / name);

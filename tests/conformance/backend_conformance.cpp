@@ -228,7 +228,7 @@ bool is_real(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 ||
 double allowed_error(DType stored, double expected, const OpCase& test) {
   if (!is_real(stored)) return 0;
   const double unit = stored == DType::f16 ? 0x1p-11 : stored == DType::bf16 ? 0x1p-8 : 0x1p-24;
-  const double smallest = stored == DType::f16 ? 0x1p-24 : 0;  // between neighbours near zero
+  const double smallest = stored == DType::f16 ? 0x1p-24 : 0;  // between neighbors near zero
   return 2 * unit * std::abs(expected) + unit * test.rounded_on_the_way + 0x1p-24 * test.terms + smallest;
 }
 

@@ -18,7 +18,7 @@
 #include "frontend/zoo.h"
 #include "ops/ops.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "train/rewiring.h"
 #include "train/session.h"
 
@@ -105,7 +105,7 @@ struct Batch {
     for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>((i * 2654435761U) >> 24U);
     for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
   }
-  support::Labelled examples() const { return {images, labels}; }
+  support::Labeled examples() const { return {images, labels}; }
 };
 
 std::vector<double> losses_of(train::Session& session, const Batch& batch, int steps) {

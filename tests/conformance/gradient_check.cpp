@@ -9,8 +9,8 @@
 #include "ir/scalars.h"
 #include "ops/common.h"
 #include "ops/ops.h"
-#include "passes/add_update.h"
-#include "passes/narrow.h"
+#include "passes/model/add_update.h"
+#include "passes/model/narrow.h"
 #include "plan/compile.h"
 #include "runtime/executor.h"
 

@@ -5,7 +5,7 @@
 
 #include "conformance/gradient_check.h"
 #include "ops/ops.h"
-#include "passes/fuse.h"
+#include "passes/model/fuse.h"
 
 namespace snug::conformance {
 

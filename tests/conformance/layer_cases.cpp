@@ -1,6 +1,6 @@
 #include "conformance/gradient_check.h"
 #include "ops/ops.h"
-#include "passes/sparsify.h"
+#include "passes/model/sparsify.h"
 
 namespace snug::conformance {
 

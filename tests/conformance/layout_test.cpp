@@ -6,7 +6,7 @@
 #include "conformance/backend_conformance.h"
 #include "frontend/graph_builder.h"
 #include "ops/ops.h"
-#include "passes/narrow.h"
+#include "passes/model/narrow.h"
 #include "plan/compile.h"
 
 namespace snug::conformance {

@@ -6,7 +6,7 @@
 #include "conformance/stored_values.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
-#include "passes/narrow.h"
+#include "passes/model/narrow.h"
 #include "plan/compile.h"
 #include "train/session.h"
 

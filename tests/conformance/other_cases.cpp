@@ -127,7 +127,7 @@ void add_ends(std::vector<OpCase>& cases) {
     cases.push_back({"softmax_cross_entropy_grad_" + name, &ops::softmax_cross_entropy_grad, weighted, attributes});
   }
   const std::vector<std::pair<std::string, Shape>> sizes{
-      {"", {9, 3, 6, 5}}, {"_grey", {5, 1, 7, 9}}, {"_large", {3, 3, 40, 33}}, {"_one", {1, 4, 3, 3}}};
+      {"", {9, 3, 6, 5}}, {"_gray", {5, 1, 7, 9}}, {"_large", {3, 3, 40, 33}}, {"_one", {1, 4, 3, 3}}};
   for (std::size_t i = 0; i < 2 * sizes.size(); ++i) {
     const std::int64_t augment = i % 2 == 0 ? 0 : 1;
     const auto& size = sizes[i / 2];

@@ -5,7 +5,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "train/session.h"
 
 namespace snug::conformance {
@@ -29,7 +29,7 @@ class Prepacking : public testing::TestWithParam<const char*> {
     for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
     session.set_learning_rate(0.01);
     std::vector<double> losses;
-    for (int step = 0; step < steps; ++step) losses.push_back(session.train_step(support::Labelled(images, labels)).loss);
+    for (int step = 0; step < steps; ++step) losses.push_back(session.train_step(support::Labeled(images, labels)).loss);
     return losses;
   }
 

@@ -13,7 +13,7 @@ namespace snug::conformance {
 
 namespace {
 
-// Ops whose results stay f32 in a model of 16 bits: statistics and sums of normalisation. sum_to_channels makes both kinds (the
+// Ops whose results stay f32 in a model of 16 bits: statistics and sums of normalization. sum_to_channels makes both kinds (the
 // gradients of norms and of biases), and keeping the finer one costs a bias only the last rounding.
 const std::set<std::string_view> kFine{"batch_norm_statistics", "batch_norm_running",         "batch_norm_grad_reduce",
                                        "sum_to_channels",       "group_norm_grad_parameters", "softmax_cross_entropy"};

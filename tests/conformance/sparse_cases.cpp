@@ -4,7 +4,7 @@
 #include "conformance/backend_conformance.h"
 #include "ops/conv2d.h"
 #include "ops/ops.h"
-#include "ops/sparse.h"
+#include "ops/sparse/sparse.h"
 
 // Convolutions with weights of a sparse store, what draws and what rewires it. Every case has a store of three tensors and works
 // on the middle one, so that neither its rows nor its values begin at 0.

@@ -1,5 +1,5 @@
 // Every family of sparse kernels against the reference, and against dense training with the same zeros.
-#include "ops/sparse.h"
+#include "ops/sparse/sparse.h"
 
 #include <cmath>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include "conformance/cuda_under_test.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "support/temporary_folder.h"
 #include "train/session.h"
 #include "train/sparse_weights.h"
@@ -137,7 +137,7 @@ TEST_P(SparseFamily, MovesItsWeightsAsDenseTrainingWould) {
     std::vector<double> losses;
     for (train::Session* session : {&sparse, &dense}) {
       session->set_learning_rate(1);
-      losses.push_back(session->train_step(support::Labelled(images, labels)).loss);
+      losses.push_back(session->train_step(support::Labeled(images, labels)).loss);
     }
     EXPECT_NEAR(losses[0], losses[1], 1e-4 * losses[1]);
     const auto tensors = ops::sparse_tensors(sparse.plan().program);

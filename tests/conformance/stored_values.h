@@ -60,7 +60,7 @@ inline double decode(DType dtype, std::span<const std::byte> bytes, std::int64_t
   throw InternalError(fmt::format("no conformance test stores {}", name_of(dtype)));
 }
 
-// The bytes begin as zeros: small numbers are added to their neighbours.
+// The bytes begin as zeros: small numbers are added to their neighbors.
 inline void encode(DType dtype, std::span<std::byte> bytes, std::int64_t position, double value) {
   using detail::load;
   using detail::store;

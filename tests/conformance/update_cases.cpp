@@ -4,7 +4,7 @@
 
 #include "conformance/backend_conformance.h"
 #include "ops/ops.h"
-#include "ops/quantised_momentum.h"
+#include "ops/updates/quantized_momentum.h"
 
 // The update's ops beside plain sgd: the sum of squares, the factor that clips, and sgd with it.
 
@@ -68,7 +68,7 @@ void add_adamw(std::vector<OpCase>& cases, const std::string& name, const Shape&
   add("not_finite", {a, b, rate, m, v, updates, wide(2, kNaN, kNaN)});
 }
 
-void add_quantised(std::vector<OpCase>& cases, const std::string& name, const Shape& shape, bool row_major = false) {
+void add_quantized(std::vector<OpCase>& cases, const std::string& name, const Shape& shape, bool row_major = false) {
   const OperandSpec a{.shape = shape, .row_major = row_major}, b = a;
   const OperandSpec codes{.kind = Kind::bytes, .shape = {shape.elements()}, .low = 0, .high = 256};
   const OperandSpec scales{.kind = Kind::single, .shape = {ops::momentum_blocks(shape.elements())}, .low = 0.01, .high = 2};
@@ -79,7 +79,7 @@ void add_quantised(std::vector<OpCase>& cases, const std::string& name, const Sh
   const Attributes heavy_ball{{"momentum", 0.9}, {"weight_decay", 0.0}, {"nesterov", kOne * 0}};
   const auto add = [&](const std::string& what, std::vector<OperandSpec> operands, const Attributes& attributes) {
     cases.push_back({.name = "sgd_quantised_" + what + "_" + name,
-                     .op = &ops::sgd_quantised,
+                     .op = &ops::sgd_quantized,
                      .operands = std::move(operands),
                      .attributes = attributes,
                      .host_only = true});
@@ -136,10 +136,10 @@ std::vector<OpCase> update_cases() {
                      .operands = {w, scalars({.learning_rate = 0.1, .skip_update = std::uint16_t{first_example != 0}}), m},
                      .host_only = true});
   }
-  add_quantised(cases, "one", {1});
-  add_quantised(cases, "images", {3, 5, 3, 3});
-  add_quantised(cases, "row_major", {5, 7, 4, 3}, true);
-  add_quantised(cases, "many", {17, 9, 7, 5});
+  add_quantized(cases, "one", {1});
+  add_quantized(cases, "images", {3, 5, 3, 3});
+  add_quantized(cases, "row_major", {5, 7, 4, 3}, true);
+  add_quantized(cases, "many", {17, 9, 7, 5});
   cases.push_back({.name = "fill_of_bytes",
                    .op = &ops::fill,
                    .operands = {{.kind = Kind::bytes, .shape = {77}, .low = 0, .high = 256}},

@@ -10,7 +10,7 @@
 #include "conformance/backend_conformance.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "train/session.h"
 
 namespace snug::conformance {
@@ -54,7 +54,7 @@ std::vector<double> losses_of(train::Session& session) {
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 10);
   session.set_learning_rate(0.02);
   std::vector<double> losses;
-  for (int step = 0; step < 5; ++step) losses.push_back(session.train_step(support::Labelled(images, labels)).loss);
+  for (int step = 0; step < 5; ++step) losses.push_back(session.train_step(support::Labeled(images, labels)).loss);
   return losses;
 }
 

@@ -1,4 +1,4 @@
-#include "data/cifar.h"
+#include "data/images/cifar.h"
 
 #include <cmath>
 #include <sys/stat.h>
@@ -78,7 +78,7 @@ TEST(Cifar, MeanAndDeviationAreThoseOfTheTrainingRecords) {
   }
 }
 
-TEST(Cifar, DeviationOfOneColourIsOneAndNotZero) {
+TEST(Cifar, DeviationOfOneColorIsOneAndNotZero) {
   const TestFolder folder;
   const ByteString black(kCifarRecordBytes, std::byte{0});
   write_file(folder.path() / "data_batch_1.bin", black);

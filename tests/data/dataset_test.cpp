@@ -1,6 +1,6 @@
 #include "data/dataset.h"
 
-#include "data/get_cifar10.h"
+#include "data/images/get_cifar10.h"
 #include "pictures.h"
 #include "support.h"
 

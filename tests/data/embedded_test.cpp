@@ -1,4 +1,4 @@
-#include "data/embedded.h"
+#include "data/images/embedded.h"
 
 #include <array>
 #include <vector>
@@ -35,7 +35,7 @@ TEST(Embedded, FirstImageIsTheOriginalsEnlarged) {
   ByteString pixels(dataset->description().image_bytes());
   EXPECT_EQ(read_image(*dataset, Split::train, 0, pixels), 0);
   EXPECT_EQ(value_at(pixels, 0, 0), 0);
-  // Row 0 lies above the first row's centre and is that row. Pixel 4x + 1 lies 1/8 before the centre of x: 7/8 of x and 1/8 of x
+  // Row 0 lies above the first row's center and is that row. Pixel 4x + 1 lies 1/8 before the center of x: 7/8 of x and 1/8 of x
   // - 1.
   EXPECT_EQ(value_at(pixels, 0, 13), static_cast<int>((13 * 7 + 5) / 8.0 * 255 / 16 + 0.5));
   EXPECT_EQ(value_at(pixels, 0, 14), static_cast<int>((13 * 7 + 9) / 8.0 * 255 / 16 + 0.5));

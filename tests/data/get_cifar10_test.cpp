@@ -1,11 +1,11 @@
 // Fetching with stand-ins for curl and npm, first on PATH; tar is the real one. The data set is small and has sums of its own.
-#include "data/get_cifar10.h"
+#include "data/images/get_cifar10.h"
 
 #include <string>
 #include <vector>
 
-#include "data/cifar_mirror.h"
-#include "data/cifar_source.h"
+#include "data/images/cifar_mirror.h"
+#include "data/images/cifar_source.h"
 #include "data/program.h"
 #include "data/sha256.h"
 #include "pictures.h"

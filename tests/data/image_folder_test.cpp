@@ -1,4 +1,4 @@
-#include "data/image_folder.h"
+#include "data/images/image_folder.h"
 
 #include <map>
 #include <set>
@@ -11,7 +11,7 @@
 namespace snug::data {
 namespace {
 
-// Two classes in two splits; every image of one colour.
+// Two classes in two splits; every image of one color.
 void write_small_folder(const fs::path& root) {
   write_file(root / "train/cat/b.png", plain_png(40, 30, 10, 0, 0));
   write_file(root / "train/cat/a.PNG", plain_png(5, 90, 11, 0, 0));

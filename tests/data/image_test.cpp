@@ -1,4 +1,4 @@
-#include "data/image.h"
+#include "data/images/image.h"
 
 #include <vector>
 
@@ -55,8 +55,8 @@ std::vector<std::uint8_t> gradient(std::uint32_t width, std::uint32_t height, st
 
 std::vector<int> as_ints(const std::vector<std::uint8_t>& samples) { return {samples.begin(), samples.end()}; }
 
-// Every colour three times.
-std::vector<int> grey_as_rgb(const std::vector<std::uint8_t>& samples) {
+// Every color three times.
+std::vector<int> gray_as_rgb(const std::vector<std::uint8_t>& samples) {
   std::vector<int> result;
   for (const std::uint8_t sample : samples) result.insert(result.end(), 3, sample);
   return result;
@@ -97,10 +97,10 @@ TEST(Image, PngInterlacedIsTheSame) {
   EXPECT_EQ(decoded(make_png(1, 1, {1, 2, 3}, {.interlaced = true})).samples, (std::vector<int>{1, 2, 3}));
 }
 
-TEST(Image, PngInGreyBecomesRgb) {
+TEST(Image, PngInGrayBecomesRgb) {
   const auto samples = gradient(6, 4, 1);
-  EXPECT_EQ(decoded(make_png(6, 4, samples, {.kind = PngKind::grey})).samples, grey_as_rgb(samples));
-  EXPECT_EQ(decoded(make_png(3, 1, {0, 1, 0}, {.kind = PngKind::grey_1_bit})).samples, grey_as_rgb({0, 255, 0}));
+  EXPECT_EQ(decoded(make_png(6, 4, samples, {.kind = PngKind::gray})).samples, gray_as_rgb(samples));
+  EXPECT_EQ(decoded(make_png(3, 1, {0, 1, 0}, {.kind = PngKind::gray_1_bit})).samples, gray_as_rgb({0, 255, 0}));
 }
 
 TEST(Image, PngWithSixteenBitsBecomesEight) {
@@ -115,7 +115,7 @@ TEST(Image, PngPaletteBecomesRgb) {
 TEST(Image, TransparentPixelsLieOnWhite) {
   EXPECT_EQ(decoded(make_png(3, 1, {10, 20, 30, 0, 10, 20, 30, 255, 100, 0, 200, 51}, {.kind = PngKind::rgba})).samples,
             (std::vector<int>{255, 255, 255, 10, 20, 30, 224, 204, 244}));
-  EXPECT_EQ(decoded(make_png(2, 1, {10, 0, 10, 255}, {.kind = PngKind::grey_alpha})).samples,
+  EXPECT_EQ(decoded(make_png(2, 1, {10, 0, 10, 255}, {.kind = PngKind::gray_alpha})).samples,
             (std::vector<int>{255, 255, 255, 10, 10, 10}));
   EXPECT_EQ(decoded(make_png(2, 1, {0, 5}, {.kind = PngKind::palette_transparent})).samples,
             (std::vector<int>{255, 255, 255, 5, 10, 250}));
@@ -126,12 +126,12 @@ void expect_near(const std::vector<int>& values, const std::vector<int>& expecte
   for (std::size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], expected[i], tolerance) << i;
 }
 
-TEST(Image, JpegBaselineAndProgressiveAndGrey) {
+TEST(Image, JpegBaselineAndProgressiveAndGray) {
   const auto samples = gradient(40, 24, 3);
   expect_near(decoded(make_jpeg(40, 24, samples)).samples, as_ints(samples), 8);
   expect_near(decoded(make_jpeg(40, 24, samples, {.progressive = true})).samples, as_ints(samples), 8);
-  const auto grey = gradient(33, 17, 1);
-  expect_near(decoded(make_jpeg(33, 17, grey, {.kind = JpegKind::grey})).samples, grey_as_rgb(grey), 8);
+  const auto gray = gradient(33, 17, 1);
+  expect_near(decoded(make_jpeg(33, 17, gray, {.kind = JpegKind::gray})).samples, gray_as_rgb(gray), 8);
 }
 
 TEST(Image, JpegInCmykIsRefused) { expect_has(refusal(make_jpeg(8, 8, gradient(8, 8, 4), {.kind = JpegKind::cmyk})), "CMYK"); }
@@ -148,7 +148,7 @@ TEST(Image, CutImagesAreRefusedWhereverTheyAreCut) {
   const std::vector<ByteString> pictures = {
       make_png(20, 20, gradient(20, 20, 3)), make_png(20, 20, gradient(20, 20, 3), {.interlaced = true}),
       make_jpeg(32, 32, gradient(32, 32, 3)), make_jpeg(32, 32, gradient(32, 32, 3), {.progressive = true}),
-      make_jpeg(32, 32, gradient(32, 32, 1), {.kind = JpegKind::grey})};
+      make_jpeg(32, 32, gradient(32, 32, 1), {.kind = JpegKind::gray})};
   for (const ByteString& whole : pictures) {
     decoded(whole);
     for (std::size_t length = 8; length < whole.size(); ++length) {

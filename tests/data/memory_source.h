@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "data/image.h"
+#include "data/images/image.h"
 
 namespace snug::data {
 

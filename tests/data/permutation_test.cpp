@@ -58,8 +58,8 @@ TEST(Permutation, PlacesAreUniformOverEpochs) {
   EXPECT_LT(std::fabs(chi_squared - 361), 4 * std::sqrt(2.0 * 361));
 }
 
-// A neighbour must not follow its neighbour more often than by chance, in large orders too.
-TEST(Permutation, NeighboursArePartedInLargeOrders) {
+// A neighbor must not follow its neighbor more often than by chance, in large orders too.
+TEST(Permutation, NeighborsArePartedInLargeOrders) {
   const std::uint64_t size = 50'000;
   const Permutation order(9, 0, size);
   int near = 0;

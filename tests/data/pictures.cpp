@@ -11,11 +11,11 @@ namespace {
 
 // The palette of PngKind::palette: index i is (i, 2i, 255 - i); transparent is index 0, half so index 1.
 void set_palette(png_structp png, png_infop info, bool transparent) {
-  png_color colours[64];
+  png_color colors[64];
   for (int i = 0; i < 64; ++i) {
-    colours[i] = {static_cast<png_byte>(i), static_cast<png_byte>(2 * i), static_cast<png_byte>(255 - i)};
+    colors[i] = {static_cast<png_byte>(i), static_cast<png_byte>(2 * i), static_cast<png_byte>(255 - i)};
   }
-  png_set_PLTE(png, info, colours, 64);
+  png_set_PLTE(png, info, colors, 64);
   png_byte alpha[2] = {0, 128};
   if (transparent) png_set_tRNS(png, info, alpha, 2, nullptr);
 }
@@ -34,18 +34,18 @@ ByteString make_png(std::uint32_t width, std::uint32_t height, const std::vector
         to.insert(to.end(), begin, begin + count);
       },
       nullptr);
-  int colours = PNG_COLOR_TYPE_RGB;
+  int colors = PNG_COLOR_TYPE_RGB;
   int channels = 3;
   int depth = 8;
   switch (options.kind) {
-    case PngKind::grey:
-      colours = PNG_COLOR_TYPE_GRAY, channels = 1;
+    case PngKind::gray:
+      colors = PNG_COLOR_TYPE_GRAY, channels = 1;
       break;
-    case PngKind::grey_1_bit:
-      colours = PNG_COLOR_TYPE_GRAY, channels = 1, depth = 1;
+    case PngKind::gray_1_bit:
+      colors = PNG_COLOR_TYPE_GRAY, channels = 1, depth = 1;
       break;
-    case PngKind::grey_alpha:
-      colours = PNG_COLOR_TYPE_GRAY_ALPHA, channels = 2;
+    case PngKind::gray_alpha:
+      colors = PNG_COLOR_TYPE_GRAY_ALPHA, channels = 2;
       break;
     case PngKind::rgb:
       break;
@@ -53,16 +53,16 @@ ByteString make_png(std::uint32_t width, std::uint32_t height, const std::vector
       depth = 16;
       break;
     case PngKind::rgba:
-      colours = PNG_COLOR_TYPE_RGBA, channels = 4;
+      colors = PNG_COLOR_TYPE_RGBA, channels = 4;
       break;
     case PngKind::palette:
     case PngKind::palette_transparent:
-      colours = PNG_COLOR_TYPE_PALETTE, channels = 1;
+      colors = PNG_COLOR_TYPE_PALETTE, channels = 1;
       break;
   }
-  png_set_IHDR(png, info, width, height, depth, colours, options.interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
+  png_set_IHDR(png, info, width, height, depth, colors, options.interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-  if (colours == PNG_COLOR_TYPE_PALETTE) set_palette(png, info, options.kind == PngKind::palette_transparent);
+  if (colors == PNG_COLOR_TYPE_PALETTE) set_palette(png, info, options.kind == PngKind::palette_transparent);
   png_write_info(png, info);
   if (depth == 1) png_set_packing(png);
   // 16 bits: v becomes v * 257, so that scaling back gives v.
@@ -91,8 +91,8 @@ ByteString make_jpeg(std::uint32_t width, std::uint32_t height, const std::vecto
   jpeg_mem_dest(&cinfo, &memory, &size);
   cinfo.image_width = width;
   cinfo.image_height = height;
-  cinfo.input_components = options.kind == JpegKind::grey ? 1 : options.kind == JpegKind::rgb ? 3 : 4;
-  cinfo.in_color_space = options.kind == JpegKind::grey ? JCS_GRAYSCALE : options.kind == JpegKind::rgb ? JCS_RGB : JCS_CMYK;
+  cinfo.input_components = options.kind == JpegKind::gray ? 1 : options.kind == JpegKind::rgb ? 3 : 4;
+  cinfo.in_color_space = options.kind == JpegKind::gray ? JCS_GRAYSCALE : options.kind == JpegKind::rgb ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&cinfo);
   jpeg_set_quality(&cinfo, options.quality, TRUE);
   if (options.progressive) jpeg_simple_progression(&cinfo);

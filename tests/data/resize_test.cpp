@@ -1,4 +1,4 @@
-#include "data/resize.h"
+#include "data/images/resize.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,8 +47,8 @@ TEST(Resize, ShrinkingByAFractionSharesPixels) {
   EXPECT_EQ(resized(3, 2, {0, 90, 240, 0, 90, 240}, 2), (std::vector<int>{30, 190, 30, 190}));
 }
 
-TEST(Resize, GrowingInterpolatesBetweenCentres) {
-  // Centres of the four lie at -1/4 (held at 0), 1/4, 3/4, 5/4 (held at 1).
+TEST(Resize, GrowingInterpolatesBetweenCenters) {
+  // Centers of the four lie at -1/4 (held at 0), 1/4, 3/4, 5/4 (held at 1).
   EXPECT_EQ(resized(2, 1, {0, 200}, 4), (std::vector<int>{0, 50, 150, 200, 0, 50, 150, 200, 0, 50, 150, 200, 0, 50, 150, 200}));
   EXPECT_EQ(resized(1, 2, {0, 200}, 4), (std::vector<int>{0, 0, 0, 0, 50, 50, 50, 50, 150, 150, 150, 150, 200, 200, 200, 200}));
 }
@@ -60,7 +60,7 @@ TEST(Resize, OneAxisMayGrowWhileTheOtherShrinks) {
   EXPECT_EQ(resized(1, 4, {0, 100, 200, 200}, 2), (std::vector<int>{50, 50, 200, 200}));
 }
 
-// Against the definition, in doubles: the average of the source over a target's pixel, or the interpolated value at its centre.
+// Against the definition, in doubles: the average of the source over a target's pixel, or the interpolated value at its center.
 double expected_along(const std::vector<double>& source, int j, int to) {
   const int from = static_cast<int>(source.size());
   if (from >= to) {

@@ -19,7 +19,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/cifar.h"
+#include "data/images/cifar.h"
 #include "data/stream.h"
 #include "support/temporary_folder.h"
 #include <snug/error.h>

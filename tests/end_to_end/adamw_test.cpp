@@ -9,7 +9,7 @@
 #include "frontend/zoo.h"
 #include "golden.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "support/state_bytes.h"
 
 namespace snug {
@@ -88,7 +88,7 @@ TEST(Adamw, ASkippedStepDoesNotCount) {
   train_step<float>(session, 0);
   std::vector<float> x = inputs_of_step<float>(1, 16);
   x[0] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_TRUE(session.train_step(support::Labelled(std::as_bytes(std::span(x)), labels_of_step(1, 16), "features")).skipped);
+  EXPECT_TRUE(session.train_step(support::Labeled(std::as_bytes(std::span(x)), labels_of_step(1, 16), "features")).skipped);
   EXPECT_EQ(session.read_state("updates"), (std::vector<double>{1}));
   train_step<float>(session, 2);
   EXPECT_EQ(session.read_state("updates"), (std::vector<double>{2}));

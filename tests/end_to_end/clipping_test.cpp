@@ -12,7 +12,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 
 namespace snug {
 
@@ -77,7 +77,7 @@ struct Batch {
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<float>(2 * uniform(7, i) - 1);
     for (std::size_t i = 0; i < examples; ++i) labels[i] = static_cast<std::int32_t>(i % 7);
   }
-  support::Labelled examples() const { return {std::as_bytes(std::span(inputs)), labels, "features"}; }
+  support::Labeled examples() const { return {std::as_bytes(std::span(inputs)), labels, "features"}; }
 };
 
 train::Session odd_session(const Backend& backend, double clip_norm) {

@@ -1,9 +1,9 @@
 // Activations that wait for backward in few bits: what it saves, what it leaves alone, and that gradients stay right on average.
 #include <cmath>
 
-#include "support/labelled.h"
+#include "io/plan_file.h"
+#include "support/labeled.h"
 #include "support/temporary_folder.h"
-#include "train/plan_file.h"
 #include "train/snapshot.h"
 #include "trained_bits.h"
 
@@ -132,7 +132,7 @@ std::vector<double> gradients(int bits, std::uint64_t seed) {
   }
   std::vector<std::byte> images;
   for (std::uint64_t i = 0; i < kBatch * 12 * 12 * 3; ++i) images.push_back(static_cast<std::byte>(philox(3, i, 0).word[0]));
-  session.train_step(support::Labelled(images, std::vector<std::int32_t>{1, 2, 3, 4, 5, 6}));
+  session.train_step(support::Labeled(images, std::vector<std::int32_t>{1, 2, 3, 4, 5, 6}));
   std::vector<double> gradient;
   for (const State& state : program.states) {
     if (state.role != Role::parameter) continue;
@@ -170,13 +170,13 @@ TEST(CompressedRuns, AResumedRunDrawsTheSameNumbers) {
   };
   const auto step = [](train::Session& trained) {
     const std::vector<std::byte> images(kBatch * 12 * 12 * 3, static_cast<std::byte>(40 + trained.step()));
-    trained.train_step(support::Labelled(images, std::vector<std::int32_t>{1, 2, 3, 4, 5, 6}));
+    trained.train_step(support::Labeled(images, std::vector<std::int32_t>{1, 2, 3, 4, 5, 6}));
   };
   train::Session whole = session(3);
   for (int i = 0; i < 2; ++i) step(whole);
   train::save_snapshot(folder / "snapshot", whole, {});
   for (int i = 0; i < 2; ++i) step(whole);
-  train::Session resumed(train::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
+  train::Session resumed(io::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
   train::load_snapshot(folder / "snapshot", resumed);
   resumed.set_learning_rate(0.1);
   for (int i = 0; i < 2; ++i) step(resumed);

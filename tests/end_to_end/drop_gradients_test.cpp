@@ -7,7 +7,7 @@
 #include "base/philox.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "train/session.h"
 #include <snug/error.h>
 
@@ -42,7 +42,7 @@ train::Result step(train::Session& session, std::int32_t first_label = 0) {
     images.push_back(static_cast<std::byte>(philox(3, static_cast<std::uint64_t>(i), session.step()).word[0]));
   for (std::int64_t i = 0; i < kBatch; ++i) labels.push_back(static_cast<std::int32_t>(i));
   labels.front() = first_label;
-  return session.train_step(support::Labelled(images, labels));
+  return session.train_step(support::Labeled(images, labels));
 }
 
 // The largest distance of two weights, beside the largest weight.
@@ -125,7 +125,7 @@ TEST(DroppedGradients, OfManyMicrobatchesAreNotSwallowedByBfloats) {
     images.push_back(static_cast<std::byte>(philox(3, static_cast<std::uint64_t>(i % (kSmall * kSmall * 3)), 0).word[0]));
   for (int i = 0; i < 12; ++i) {
     for (train::Session* session : {&exact, &rounded})
-      session->train_step(support::Labelled(images, std::vector<std::int32_t>(kMany, 3)));
+      session->train_step(support::Labeled(images, std::vector<std::int32_t>(kMany, 3)));
   }
   std::size_t k = 0;
   for (const State& state : exact.plan().program.states) {

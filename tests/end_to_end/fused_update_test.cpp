@@ -10,11 +10,11 @@
 #include "base/philox.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "io/plan_file.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "support/state_bytes.h"
 #include "support/temporary_folder.h"
-#include "train/plan_file.h"
 #include "train/session.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
@@ -75,7 +75,7 @@ train::Result step(train::Session& session, std::int32_t first_label = 0) {
     images.push_back(static_cast<std::byte>(philox(3, static_cast<std::uint64_t>(i), session.step()).word[0]));
   for (std::int64_t i = 0; i < examples; ++i) labels.push_back(static_cast<std::int32_t>(i % 10));
   labels.front() = first_label;
-  return session.train_step(support::Labelled(images, labels));
+  return session.train_step(support::Labeled(images, labels));
 }
 
 // Parameters, momenta and statistics.
@@ -165,7 +165,7 @@ TEST(FusedUpdateSnapshots, ARunGoesOnWithItsSavedPlanOrAnother) {
   for (int i = 0; i < 3; ++i) step(whole);
 
   const Backend backend = backend_of(setting);
-  train::Session resumed(train::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
+  train::Session resumed(io::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
   EXPECT_EQ(resumed.plan().planned_peak_bytes, whole.plan().planned_peak_bytes);
   // A plan made anew, as evaluation and export make one; here it trains on, too.
   train::Session plain = session_of(setting, false);

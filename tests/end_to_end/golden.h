@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "train/session.h"
 
 namespace snug {
@@ -70,7 +70,7 @@ template <typename T>
 double train_step(train::Session& session, std::uint64_t step) {
   const std::vector<T> x = inputs_of_step<T>(step, session.plan().program.batch);
   return session
-      .train_step(support::Labelled(std::as_bytes(std::span(x)), labels_of_step(step, session.plan().program.batch), "features"))
+      .train_step(support::Labeled(std::as_bytes(std::span(x)), labels_of_step(step, session.plan().program.batch), "features"))
       .loss;
 }
 

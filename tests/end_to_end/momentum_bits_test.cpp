@@ -7,11 +7,11 @@
 #include "backends/reference/reference.h"
 #include "base/philox.h"
 #include "frontend/zoo.h"
+#include "io/plan_file.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "support/state_bytes.h"
 #include "support/temporary_folder.h"
-#include "train/plan_file.h"
 #include "train/session.h"
 #include "train/snapshot.h"
 #include <snug/error.h>
@@ -42,7 +42,7 @@ train::Result step(train::Session& session, std::int32_t first_label = 0) {
     images.push_back(static_cast<std::byte>(philox(3, static_cast<std::uint64_t>(i), session.step() % 2).word[0]));
   for (std::int64_t i = 0; i < kBatch; ++i) labels.push_back(static_cast<std::int32_t>(i));
   labels.front() = first_label;
-  return session.train_step(support::Labelled(images, labels));
+  return session.train_step(support::Labeled(images, labels));
 }
 
 std::vector<std::byte> kept_bytes(const train::Session& session) {
@@ -61,19 +61,19 @@ const CompileOptions kEight{.update = {.settings = ops::sgd_settings({.momentum_
 
 TEST(MomentumBits, TrainsLikeThePlainOneInAQuarterOfItsBytes) {
   for (const Backend& backend : {backends::cpu_backend(2), backends::reference_backend(2)}) {
-    train::Session plain = session_of(backend, {}), quantised = session_of(backend, kEight);
-    const double share = static_cast<double>(optimizer_bytes(quantised.plan()).count()) /
+    train::Session plain = session_of(backend, {}), quantized = session_of(backend, kEight);
+    const double share = static_cast<double>(optimizer_bytes(quantized.plan()).count()) /
                          static_cast<double>(optimizer_bytes(plain.plan()).count());
     EXPECT_LT(share, 0.35);  // small parameters keep theirs
-    EXPECT_LT(quantised.plan().planned_peak_bytes, plain.plan().planned_peak_bytes);
-    EXPECT_TRUE(quantised.plan().program.find_state("stem.conv.weight.momentum").valid()) << "432 elements";
-    quantised.executor().start_measuring();
+    EXPECT_LT(quantized.plan().planned_peak_bytes, plain.plan().planned_peak_bytes);
+    EXPECT_TRUE(quantized.plan().program.find_state("stem.conv.weight.momentum").valid()) << "432 elements";
+    quantized.executor().start_measuring();
     for (int i = 0; i < 6; ++i) {
-      const double expected = step(plain).loss, loss = step(quantised).loss;
+      const double expected = step(plain).loss, loss = step(quantized).loss;
       EXPECT_TRUE(i > 0 || loss == expected);
       EXPECT_NEAR(loss, expected, 0.02 + 0.05 * expected) << i;
     }
-    EXPECT_EQ(quantised.executor().measured_peak_bytes(), quantised.plan().planned_peak_bytes);
+    EXPECT_EQ(quantized.executor().measured_peak_bytes(), quantized.plan().planned_peak_bytes);
   }
 }
 
@@ -86,22 +86,22 @@ TEST(MomentumBits, GoesWithWeightsOf16BitsHoweverTheyAreRounded) {
       CompileOptions options = plain_options;
       options.update.settings.set("momentum_bits", std::int64_t{8});
       train::Session plain = session_of(backend, plain_options, "wrn-10-1", dtype);
-      train::Session quantised = session_of(backend, options, "wrn-10-1", dtype);
+      train::Session quantized = session_of(backend, options, "wrn-10-1", dtype);
       train::Session again = session_of(backend, options, "wrn-10-1", dtype);
-      EXPECT_LT(quantised.plan().planned_peak_bytes, plain.plan().planned_peak_bytes);
-      quantised.executor().start_measuring();
+      EXPECT_LT(quantized.plan().planned_peak_bytes, plain.plan().planned_peak_bytes);
+      quantized.executor().start_measuring();
       for (int i = 0; i < 6; ++i) {
-        const double expected = step(plain).loss, loss = step(quantised).loss;
+        const double expected = step(plain).loss, loss = step(quantized).loss;
         EXPECT_NEAR(loss, expected, 0.05 + 0.1 * expected) << i;
         step(again);
       }
-      EXPECT_EQ(quantised.executor().measured_peak_bytes(), quantised.plan().planned_peak_bytes);
-      EXPECT_TRUE(kept_bytes(quantised) == kept_bytes(again));
+      EXPECT_EQ(quantized.executor().measured_peak_bytes(), quantized.plan().planned_peak_bytes);
+      EXPECT_TRUE(kept_bytes(quantized) == kept_bytes(again));
     }
   }
 }
 
-// A weight of one and updates far below the distance of its neighbours: by chance they add up to what they should, to nearest
+// A weight of one and updates far below the distance of its neighbors: by chance they add up to what they should, to nearest
 // to nothing.
 TEST(MomentumBits, SmallUpdatesOf16BitsSurviveWhenRoundedByChance) {
   const Backend backend = backends::cpu_backend(2);
@@ -182,7 +182,7 @@ TEST(MomentumBits, AResumedRunHasTheBitsOfOneThatWasNeverStopped) {
   for (int i = 0; i < 3; ++i) step(whole);
   train::save_snapshot(folder / "snapshot", whole, {});
   for (int i = 0; i < 2; ++i) step(whole);
-  train::Session resumed(train::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
+  train::Session resumed(io::parse_plan(train::inspect_snapshot(folder / "snapshot").plan), backend, 99);
   train::load_snapshot(folder / "snapshot", resumed);
   for (int i = 0; i < 2; ++i) step(resumed);
   EXPECT_TRUE(kept_bytes(resumed) == kept_bytes(whole));

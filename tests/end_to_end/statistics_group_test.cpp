@@ -10,7 +10,7 @@
 #include "base/philox.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "train/session.h"
 
 namespace snug {
@@ -45,7 +45,7 @@ Outcome trained(const Backend& backend, const std::string& model, DType dtype, c
     for (std::int64_t i = 0; i < examples * kSize * kSize * 3; ++i)
       images.push_back(static_cast<std::byte>(philox(3, static_cast<std::uint64_t>(i), step).word[0]));
     for (std::int64_t i = 0; i < examples; ++i) labels.push_back(static_cast<std::int32_t>((i * 7 + examples) % 10));
-    const train::Result result = session.train_step(support::Labelled(images, labels));
+    const train::Result result = session.train_step(support::Labeled(images, labels));
     EXPECT_EQ(result.examples, examples);
     outcome.losses.push_back(result.loss);
   }

@@ -10,11 +10,11 @@
 
 #include "backends/cpu/cpu.h"
 #include "frontend/zoo.h"
+#include "io/file_io.h"
+#include "io/safetensors.h"
 #include "plan/compile.h"
 #include "support/keep_logits.h"
-#include "support/labelled.h"
-#include "train/file_io.h"
-#include "train/safetensors.h"
+#include "support/labeled.h"
 #include "train/session.h"
 #include "train/weights.h"
 
@@ -58,7 +58,7 @@ std::vector<float> channels_last(const std::vector<float>& x, std::int64_t image
 
 std::vector<double> logits_of(train::Session& session, const std::vector<float>& images) {
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(session.plan().program.microbatch), 0);
-  session.evaluate(support::Labelled(std::as_bytes(std::span(images)), labels, "features"));
+  session.evaluate(support::Labeled(std::as_bytes(std::span(images)), labels, "features"));
   return session.read_state("logits");
 }
 
@@ -102,18 +102,18 @@ TEST(TorchvisionLogits, ResNet50WithWeightsFromAFormula) {
 }
 
 std::vector<float> read_tensor(const std::filesystem::path& path, const std::string& name) {
-  const train::SafetensorsReader reader(path);
-  const train::TensorInfo* tensor = reader.header().find(name);
+  const io::SafetensorsReader reader(path);
+  const io::TensorInfo* tensor = reader.header().find(name);
   std::vector<float> values(static_cast<std::size_t>(tensor->bytes) / sizeof(float));
   reader.read(*tensor, std::as_writable_bytes(std::span(values)));
   return values;
 }
 
 void write_logits(const std::filesystem::path& path, const std::vector<double>& logits) {
-  std::vector<train::TensorInfo> tensors{
-      {.name = "logits", .dtype = train::TensorDType::f64, .shape = {static_cast<std::int64_t>(logits.size())}}};
-  train::AtomicFile file(path);
-  const std::string header = train::make_safetensors_header(tensors, {});
+  std::vector<io::TensorInfo> tensors{
+      {.name = "logits", .dtype = io::TensorDType::f64, .shape = {static_cast<std::int64_t>(logits.size())}}};
+  io::AtomicFile file(path);
+  const std::string header = io::make_safetensors_header(tensors, {});
   file.write(std::as_bytes(std::span(header)));
   file.write(std::as_bytes(std::span(logits)));
   file.commit();
@@ -126,7 +126,7 @@ TEST(TorchvisionExchange, WeightsAndLogitsForTheScript) {
   const char* model = std::getenv("SNUG_EXCHANGE_MODEL");
   if (folder_name == nullptr || model == nullptr) GTEST_SKIP() << "scripts/exchange_with_torchvision.py runs this";
   const std::filesystem::path folder = folder_name;
-  const train::SafetensorsReader file(folder / "images.safetensors");
+  const io::SafetensorsReader file(folder / "images.safetensors");
   const std::vector<std::int64_t> shape = file.header().find("images")->shape;
   const std::vector<float> images = channels_last(read_tensor(folder / "images.safetensors", "images"), shape[0], shape[2]);
 
@@ -137,7 +137,7 @@ TEST(TorchvisionExchange, WeightsAndLogitsForTheScript) {
   // Some steps, so that no weight and no statistic is what it began as; running statistics need more of them until the logits
   // are of a usual size.
   const int steps = session.plan().program.find_state("bn1.running_var").valid() ? 30 : 2;
-  for (int i = 0; i < steps; ++i) session.train_step(support::Labelled(std::as_bytes(std::span(images)), labels, "features"));
+  for (int i = 0; i < steps; ++i) session.train_step(support::Labeled(std::as_bytes(std::span(images)), labels, "features"));
   train::export_weights(folder / "snug.safetensors", session);
   write_logits(folder / "logits_of_snug.safetensors", logits_of(session, images));
 

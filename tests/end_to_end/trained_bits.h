@@ -13,9 +13,9 @@
 #include "base/philox.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
-#include "passes/add_shape.h"
+#include "passes/model/add_shape.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "support/state_bytes.h"
 #include "train/session.h"
 
@@ -108,7 +108,7 @@ inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how, con
     const std::size_t count = bytes * static_cast<std::size_t>(model.batch);
     for (std::size_t i = 0; i < count; ++i) images.push_back(static_cast<std::byte>(philox(3, i, step).word[0]));
     for (std::int32_t i = 0; i < model.batch; ++i) labels.push_back((i * 7 + static_cast<std::int32_t>(step)) % 10);
-    bits.losses.push_back(session.train_step(support::Labelled(images, labels)).loss);
+    bits.losses.push_back(session.train_step(support::Labeled(images, labels)).loss);
     for (const State& state : program.states) {
       if (step == 0 && state.role == Role::optimizer && state.type.dtype != DType::u8)
         bits.first_momenta[state.name] = session.read_state(state.name);

@@ -11,7 +11,7 @@
 #include "frontend/zoo.h"
 #include "ir/kernel.h"
 #include "plan/compile.h"
-#include "support/labelled.h"
+#include "support/labeled.h"
 #include "train/session.h"
 
 namespace snug {
@@ -58,8 +58,8 @@ TEST_P(Zoo, PlannedPeakIsTheMeasuredPeakAtThreeBatchSizes) {
     session.set_learning_rate(1e-3);
     const Batch examples = noise_batch(session.plan(), batch);
     session.executor().start_measuring();
-    session.train_step(support::Labelled(examples.images, examples.labels));
-    session.train_step(support::Labelled(examples.images, examples.labels));
+    session.train_step(support::Labeled(examples.images, examples.labels));
+    session.train_step(support::Labeled(examples.images, examples.labels));
     EXPECT_EQ(session.executor().measured_peak_bytes().count(), session.plan().planned_peak_bytes.count()) << "batch " << batch;
     EXPECT_EQ(session.executor().arena().size(), session.plan().planned_peak_bytes);
     EXPECT_TRUE(session.executor().arena().margins_untouched());
@@ -74,8 +74,8 @@ std::vector<double> outcome(const ZooCase& test, Bytes red_zone) {
   const Batch examples = noise_batch(session.plan(), 2);
   std::vector<double> result;
   for (int step = 0; step < 2; ++step)
-    result.push_back(session.train_step(support::Labelled(examples.images, examples.labels)).loss);
-  result.push_back(session.evaluate(support::Labelled(examples.images, examples.labels)).loss);
+    result.push_back(session.train_step(support::Labeled(examples.images, examples.labels)).loss);
+  result.push_back(session.evaluate(support::Labeled(examples.images, examples.labels)).loss);
   for (const State& state : session.plan().program.states) {
     if (state.type.dtype != DType::f32) continue;
     const std::vector<double> values = session.read_state(state.name);

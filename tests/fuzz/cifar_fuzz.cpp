@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "data/cifar.h"
-#include "data/cifar_mirror.h"
 #include "data/file.h"
+#include "data/images/cifar.h"
+#include "data/images/cifar_mirror.h"
 #include <snug/error.h>
 
 namespace {

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "data/image.h"
+#include "data/images/image.h"
+#include "data/images/resize.h"
 #include "data/memory_source.h"
-#include "data/resize.h"
 #include <snug/error.h>
 
 namespace {

@@ -1,9 +1,9 @@
 // Program and plan texts: refused with a UserError, or sound enough to be printed, verified and placed.
 #include "fuzz_input.h"
+#include "io/plan_file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
-#include "train/plan_file.h"
 #include <snug/error.h>
 
 namespace {
@@ -18,14 +18,14 @@ void try_program(std::string_view text) {
 }
 
 void try_plan(std::string_view text) {
-  const snug::Plan plan = snug::train::parse_plan(text);
+  const snug::Plan plan = snug::io::parse_plan(text);
   if (snug::find_violation(plan)) std::abort();
-  const std::string printed = snug::train::print_plan(plan);
-  if (snug::train::print_plan(snug::train::parse_plan(printed)) != printed) std::abort();
+  const std::string printed = snug::io::print_plan(plan);
+  if (snug::io::print_plan(snug::io::parse_plan(printed)) != printed) std::abort();
 }
 
 const std::string& seed() {
-  static const std::string text = snug::train::print_plan(snug::fuzz::tiny_plan(snug::backends::reference_backend(1)));
+  static const std::string text = snug::io::print_plan(snug::fuzz::tiny_plan(snug::backends::reference_backend(1)));
   return text;
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/checksum.h"
 #include "fuzz_input.h"
-#include "train/plan_file.h"
+#include "io/plan_file.h"
 #include "train/snapshot.h"
 #include <snug/error.h>
 
@@ -65,8 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const snug::UserError&) {
   }
   try {
-    const snug::Plan plan = snug::train::parse_plan(info->plan);
-    snug::train::check_kernels(plan, backend());
+    const snug::Plan plan = snug::io::parse_plan(info->plan);
+    snug::io::check_kernels(plan, backend());
     if (snug::find_violation(plan)) std::abort();
   } catch (const snug::UserError&) {
   }

@@ -174,7 +174,7 @@ Plan plan_of(const Case& golden) {
   flags.command = "plan";
   cli::add_plan_flags(app, flags);
   app.parse(fmt::format("{} --threads 2", golden.flags));
-  const train::Recipe recipe = cli::recipe_of(flags);
+  const settings::Recipe recipe = cli::recipe_of(flags);
   FitRequest request = cli::request_of(flags, recipe, random_description(recipe));
   std::vector<std::string>& enabled = request.options.passes.enabled;
   enabled.insert(enabled.begin(), flags.enabled_passes.begin(), flags.enabled_passes.end());

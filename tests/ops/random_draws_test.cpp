@@ -82,17 +82,17 @@ TEST(InitUniform, StaysInsideItsBoundInSinglePrecisionToo) {
 TEST(InitNormal, HasMeanZeroAndVarianceOne) {
   double sum = 0;
   double squares = 0;
-  double neighbours = 0;
+  double neighbors = 0;
   for (std::uint64_t i = 0; i < kDraws; i += 2) {
     const double a = draw_init_normal(kSeed, 6, i);
     const double b = draw_init_normal(kSeed, 6, i + 1);
     sum += a + b;
     squares += a * a + b * b;
-    neighbours += a * b;
+    neighbors += a * b;
   }
   EXPECT_NEAR(sum / kDraws, 0, 5 / std::sqrt(kDraws));
   EXPECT_NEAR(squares / kDraws, 1, 5 * std::sqrt(2.0 / kDraws));
-  EXPECT_NEAR(neighbours / (kDraws / 2), 0, 5 * std::sqrt(2.0 / kDraws));
+  EXPECT_NEAR(neighbors / (kDraws / 2), 0, 5 * std::sqrt(2.0 / kDraws));
 }
 
 }  // namespace

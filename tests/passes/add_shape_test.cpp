@@ -1,4 +1,4 @@
-#include "passes/add_shape.h"
+#include "passes/model/add_shape.h"
 
 #include <utility>
 

@@ -1,5 +1,5 @@
 // The section that moves the parameters.
-#include "passes/add_update.h"
+#include "passes/model/add_update.h"
 
 #include <limits>
 #include <string>
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
-#include "passes/narrow.h"
+#include "passes/model/narrow.h"
 
 namespace snug::testing {
 namespace {

@@ -1,4 +1,4 @@
-// `optimal` against the integer programme, which may run any node again at any time.
+// `optimal` against the integer program, which may run any node again at any time.
 #include <algorithm>
 #include <random>
 #include <set>
@@ -6,17 +6,17 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "analysis/chain_programme.h"
+#include "analysis/chain_program.h"
 #include "autodiff/differentiate.h"
 #include "before_after.h"
 #include "frontend/graph_builder.h"
-#include "integer_programme.h"
+#include "integer_program.h"
 #include "passes/accumulate_in_place.h"
-#include "passes/chain_measures.h"
-#include "passes/checkpoint.h"
-#include "passes/choose_recipes.h"
-#include "passes/clonable.h"
+#include "passes/checkpoint/chain_measures.h"
+#include "passes/checkpoint/checkpoint.h"
+#include "passes/checkpoint/clonable.h"
 #include "passes/eliminate_dead_nodes.h"
+#include "passes/model/choose_recipes.h"
 
 namespace snug::testing {
 namespace {
@@ -114,7 +114,7 @@ double step_cost(const Blocks& blocks) {
   return 3 * forward;
 }
 
-TEST(ChainAgainstIntegerProgramme, IsWithinTwoPercentOfTheStepOnAverage) {
+TEST(ChainAgainstIntegerProgram, IsWithinTwoPercentOfTheStepOnAverage) {
   std::mt19937 random(7);
   Gaps gaps;
   for (int graph = 0; graph < 20; ++graph) {
@@ -124,15 +124,15 @@ TEST(ChainAgainstIntegerProgramme, IsWithinTwoPercentOfTheStepOnAverage) {
     all.region.assign(links.size(), 0);
     all.mode.assign(links.size(), 0);
     const std::int64_t most = run_chain(links, all).peak_bytes;
-    const ChainProgramme programme(links, most, most);
-    const std::int64_t least = programme.steps().front();
+    const ChainProgram program(links, most, most);
+    const std::int64_t least = program.steps().front();
     std::vector<std::int64_t> parts{2};
     if (blocks.count() <= 6) parts = {5, 3, 2};  // larger problems with little room take CBC minutes
     for (const std::int64_t part : parts) {
       const std::int64_t bytes = least + (most - least) / part;
-      const double found = programme.seconds(bytes);
+      const double found = program.seconds(bytes);
       const std::optional<double> exact = least_recomputation(problem_of(blocks), static_cast<double>(bytes), found);
-      ASSERT_TRUE(exact) << "graph " << graph << ", " << bytes << " bytes: the programme has a plan and CBC has none";
+      ASSERT_TRUE(exact) << "graph " << graph << ", " << bytes << " bytes: the program has a plan and CBC has none";
       EXPECT_GE(found, *exact - 1e-6) << "graph " << graph << ", " << bytes << " bytes";
       gaps.add((found - *exact) / (step_cost(blocks) + *exact));
     }
@@ -175,7 +175,7 @@ Program random_graph(std::mt19937& random) {
   return std::move(b).finish();
 }
 
-// The section, without sharing, as the integer programme sees it.
+// The section, without sharing, as the integer program sees it.
 RecomputationProblem problem_of(const Section& section, const CostTable& costs) {
   const ForwardPass forward = find_forward_pass(section);
   const std::vector<bool> may_clone = find_clonable_nodes(section, forward.end);
@@ -219,8 +219,8 @@ RecomputationProblem problem_of(const Section& section, const CostTable& costs) 
 }
 
 // Where the graph is no chain, links are large and what is kept inside one is all or nothing. The gap is only reported. Both have
-// the same model, liveness without sharing: the integer programme is given the bytes that the plan of `optimal` takes.
-TEST(GeneralGraphsAgainstIntegerProgramme, TheGapIsReported) {
+// the same model, liveness without sharing: the integer program is given the bytes that the plan of `optimal` takes.
+TEST(GeneralGraphsAgainstIntegerProgram, TheGapIsReported) {
   const AcceptingBackend backend;
   std::mt19937 random(11);
   Gaps gaps;

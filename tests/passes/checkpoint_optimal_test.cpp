@@ -5,11 +5,11 @@
 #include "autodiff/differentiate.h"
 #include "before_after.h"
 #include "frontend/zoo.h"
-#include "passes/chain_measures.h"
-#include "passes/checkpoint.h"
-#include "passes/choose_recipes.h"
+#include "passes/checkpoint/chain_measures.h"
+#include "passes/checkpoint/checkpoint.h"
 #include "passes/eliminate_dead_nodes.h"
-#include "passes/fuse.h"
+#include "passes/model/choose_recipes.h"
+#include "passes/model/fuse.h"
 
 namespace snug::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/checkpoint.h"
+#include "passes/checkpoint/checkpoint.h"
 
 #include <algorithm>
 #include <map>
@@ -10,11 +10,11 @@
 #include "base/error.h"
 #include "before_after.h"
 #include "frontend/zoo.h"
-#include "passes/choose_recipes.h"
+#include "passes/checkpoint/forward_chain.h"
+#include "passes/checkpoint/recompute.h"
 #include "passes/eliminate_dead_nodes.h"
-#include "passes/forward_chain.h"
-#include "passes/fuse.h"
-#include "passes/recompute.h"
+#include "passes/model/choose_recipes.h"
+#include "passes/model/fuse.h"
 
 namespace snug::testing {
 namespace {
@@ -244,12 +244,12 @@ std::set<std::string_view> recomputed_ops(const Program& program) {
   return ops;
 }
 
-TEST(Checkpoint, WithoutNormalisationOnlyThatIsMadeAgain) {
+TEST(Checkpoint, WithoutNormalizationOnlyThatIsMadeAgain) {
   const Program before = zoo_program("wrn-10-1");
   const AcceptingBackend backend;
   const Program after = checkpoint(before, {.backend = backend, .checkpoint = parse_checkpoint_strategy("no-bn")});
   EXPECT_EQ(recomputed_ops(after), (std::set<std::string_view>{"batch_norm_apply", "image_input"}));
-  // Nothing normalised is read by backward but what was made again.
+  // Nothing normalized is read by backward but what was made again.
   const ForwardPass forward = find_forward_pass(micro(after));
   for (std::size_t i = 0; i < forward.maker.size(); ++i) {
     if (!forward.read_by_backward[i]) continue;

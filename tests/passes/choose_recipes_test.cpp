@@ -1,4 +1,4 @@
-#include "passes/choose_recipes.h"
+#include "passes/model/choose_recipes.h"
 
 #include <array>
 #include <string>

@@ -60,7 +60,7 @@ TEST(DropGradients, GradientsAreAddedToTheDecayedMomentumAndTheUpdateOnlySteps) 
                          "  w@1 = momentum_step(w@0, scalars@0, w.momentum@0) : state ; update w\n"));
 }
 
-// In bfloat16s a microbatch's gradient may be less than half the distance to the momentum's neighbour.
+// In bfloat16s a microbatch's gradient may be less than half the distance to the momentum's neighbor.
 TEST(DropGradients, AdditionsAreRoundedByChanceWhereTheUpdateIs) {
   const auto in_bfloats = [](std::string text) {
     for (std::size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text.replace(at, 3, "bf16");

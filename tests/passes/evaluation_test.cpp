@@ -7,7 +7,7 @@
 #include "autodiff/differentiate.h"
 #include "before_after.h"
 #include "frontend/zoo.h"
-#include "passes/choose_recipes.h"
+#include "passes/model/choose_recipes.h"
 
 namespace snug::testing {
 namespace {

@@ -1,10 +1,10 @@
 // Where a forward pass can be cut that is not carried on by one value alone.
-#include "passes/forward_chain.h"
+#include "passes/checkpoint/forward_chain.h"
 
 #include <gtest/gtest.h>
 
 #include "autodiff/differentiate.h"
-#include "passes/choose_recipes.h"
+#include "passes/model/choose_recipes.h"
 #include "support/chain_networks.h"
 
 namespace snug::testing {

@@ -1,4 +1,4 @@
-#include "passes/greedy.h"
+#include "passes/checkpoint/greedy.h"
 
 #include <algorithm>
 #include <array>
@@ -15,10 +15,10 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "meaning.h"
-#include "passes/checkpoint.h"
-#include "passes/choose_recipes.h"
-#include "passes/fuse.h"
-#include "passes/greedy_order.h"
+#include "passes/checkpoint/checkpoint.h"
+#include "passes/checkpoint/greedy_order.h"
+#include "passes/model/choose_recipes.h"
+#include "passes/model/fuse.h"
 #include "passes/share_bytes.h"
 #include "support/cross_linked_network.h"
 

@@ -1,4 +1,4 @@
-#include "passes/narrow.h"
+#include "passes/model/narrow.h"
 
 #include <utility>
 

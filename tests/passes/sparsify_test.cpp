@@ -1,4 +1,4 @@
-#include "passes/sparsify.h"
+#include "passes/model/sparsify.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
-#include "ops/sparse.h"
-#include "passes/add_update.h"
+#include "ops/sparse/sparse.h"
+#include "passes/model/add_update.h"
 
 namespace snug {
 namespace {

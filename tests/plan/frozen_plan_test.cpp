@@ -3,8 +3,8 @@
 
 #include "autodiff/differentiate.h"
 #include "frontend/graph_builder.h"
-#include "passes/add_update.h"
-#include "passes/choose_recipes.h"
+#include "passes/model/add_update.h"
+#include "passes/model/choose_recipes.h"
 #include "plan/compile.h"
 #include "support/accepting_backend.h"
 #include "zoo_models.h"

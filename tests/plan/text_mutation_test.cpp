@@ -12,7 +12,7 @@
 #include "frontend/graph_builder.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "passes/add_update.h"
+#include "passes/model/add_update.h"
 #include "plan/compile.h"
 #include "support/accepting_backend.h"
 

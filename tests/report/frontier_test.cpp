@@ -18,7 +18,7 @@ Frontier some_frontier() {
   return frontier;
 }
 
-TEST(FrontierText, ShowsTheNeighboursTheFastestAndTheSmallest) {
+TEST(FrontierText, ShowsTheNeighborsTheFastestAndTheSmallest) {
   const Frontier frontier = some_frontier();
   const MethodStep steps[] = {{.method = "everything at once", .planned_peak_bytes = Bytes(12'000'000), .seconds = 1},
                               {.method = "microbatches of 16", .planned_peak_bytes = Bytes(7'000'000), .seconds = 1.5}};

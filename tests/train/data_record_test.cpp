@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "files.h"
+#include "support/files.h"
 #include <snug/error.h>
 
 namespace snug::train {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "files.h"
 #include "frontend/zoo.h"
-#include "small_session.h"
+#include "support/files.h"
+#include "support/small_session.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
 

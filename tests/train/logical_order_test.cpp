@@ -8,7 +8,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "base/pieces.h"
-#include "train/elements.h"
+#include "io/elements.h"
 
 namespace snug::train {
 
@@ -64,7 +64,7 @@ TEST_P(ChannelsLast, PiecesAreThoseOfTheWholeAndNeverLargerThanOne) {
   const std::vector<std::byte> stored = numbered(size_);
   arena.write(kOffset, stored);
   std::vector<std::byte> whole(size_);
-  to_logical_order(type_, stored, whole);
+  io::to_logical_order(type_, stored, whole);
   LogicalOrder order(type_, backend_, arena, kOffset);
   arena.largest = 0;
   std::vector<std::byte> joined;
@@ -91,7 +91,7 @@ TEST_P(ChannelsLast, AnyStretchIsThatOfTheWhole) {
   const std::vector<std::byte> stored = numbered(size_);
   arena.write(kOffset, stored);
   std::vector<std::byte> whole(size_);
-  to_logical_order(type_, stored, whole);
+  io::to_logical_order(type_, stored, whole);
   LogicalOrder order(type_, backend_, arena, kOffset);
   const auto element = static_cast<std::size_t>(bits_per_element(type_.dtype)) / 8;
   const std::size_t elements = size_ / element;
@@ -108,7 +108,7 @@ TEST_P(ChannelsLast, AnyStretchIsThatOfTheWhole) {
       std::vector<std::byte> changed = whole;
       for (std::size_t i = 0; i < bytes; ++i) changed[first * element + i] ^= std::byte{0xFF};
       std::vector<std::byte> expected(size_);
-      from_logical_order(type_, changed, expected);
+      io::from_logical_order(type_, changed, expected);
       ASSERT_TRUE(std::equal(expected.begin(), expected.end(), arena.bytes_.begin() + kOffset.count())) << first << " " << count;
       arena.write(kOffset, stored);
     }

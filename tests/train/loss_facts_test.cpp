@@ -6,12 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "backends/reference/reference.h"
-#include "files.h"
 #include "frontend/graph_builder.h"
 #include "ir/scalars.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "plan/compile.h"
+#include "support/files.h"
 #include "train/loop.h"
 
 namespace snug::train {
@@ -130,7 +130,8 @@ struct Trained {
 
 Trained train(const TemporaryFolder& folder, double learning_rate, std::uint64_t steps) {
   Session session = point_session();
-  RunFolder run = RunFolder::create(folder / "run", Recipe{.model = "points", .steps = static_cast<std::int64_t>(steps)});
+  RunFolder run =
+      RunFolder::create(folder / "run", settings::Recipe{.model = "points", .steps = static_cast<std::int64_t>(steps)});
   LoopSettings settings{.total_steps = steps, .eval_every = 1, .snapshot_every = 1};
   settings.schedule.base = learning_rate;
   settings.schedule.total_steps = steps;

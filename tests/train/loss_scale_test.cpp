@@ -7,10 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "files.h"
 #include "frontend/zoo.h"
-#include "small_session.h"
-#include "support/labelled.h"
+#include "support/files.h"
+#include "support/labeled.h"
+#include "support/small_session.h"
 #include "train/snapshot.h"
 
 namespace snug::train {
@@ -55,7 +55,7 @@ Result step(Session& session) {
   std::vector<std::byte> images(4 * 16 * 16 * 3);
   for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>((i * 2654435761U) >> 24U);
   const std::vector<std::int32_t> labels{0, 1, 2, 3};
-  return session.train_step(support::Labelled(images, labels));
+  return session.train_step(support::Labeled(images, labels));
 }
 
 // A scale that no half can hold: the first gradients overflow until it has come down to where they fit.

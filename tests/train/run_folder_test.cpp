@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "files.h"
+#include "io/plan_file.h"
 #include "ops/ops.h"
-#include "small_session.h"
-#include "train/plan_file.h"
+#include "support/files.h"
+#include "support/small_session.h"
 #include <snug/error.h>
 
 namespace snug::train {
@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const ProgramLoss kLoss{.facts = ops::softmax_cross_entropy.loss};
-const Recipe kRecipe{.model = "small", .steps = 10};
+const settings::Recipe kRecipe{.model = "small", .steps = 10};
 
 TEST(RunFolder, NewRunHasItsFiles) {
   const TemporaryFolder folder;
@@ -34,14 +34,14 @@ TEST(RunFolder, NewRunHasItsFiles) {
   EXPECT_EQ(run.save_snapshot(session, {}, 2), snapshot_path(path, 1));
 
   EXPECT_EQ(run.recipe(), kRecipe);
-  EXPECT_EQ(bytes_of(path / "recipe.toml"), print_recipe(kRecipe));
+  EXPECT_EQ(bytes_of(path / "recipe.toml"), settings::print_recipe(kRecipe));
   EXPECT_EQ(bytes_of(path / "log.txt"), "began\n");
   EXPECT_EQ(bytes_of(path / "metrics.jsonl"),
             R"({"step":1,"epoch":0.5,"loss":2.25,"accuracy":0.5,"learning_rate":0.1,"loss_scale":1024.0,"resident_bytes":8192})"
             "\n"
             R"({"step":2,"epoch":1.0,"measured_peak_bytes":4096,"test_loss":null})"
             "\n");
-  EXPECT_EQ(read_plan_file(path / "plan.txt").planned_peak_bytes, session.plan().planned_peak_bytes);
+  EXPECT_EQ(io::read_plan_file(path / "plan.txt").planned_peak_bytes, session.plan().planned_peak_bytes);
   ASSERT_TRUE(run.find_latest_good().snapshot.has_value());
   EXPECT_EQ(run.find_latest_good().snapshot->counters.step, 1U);
 }

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "backends/reference/reference.h"
-#include "files.h"
 #include "frontend/graph_builder.h"
 #include "plan/compile.h"
+#include "support/files.h"
 #include "train/random_batches.h"
 #include "train/session.h"
 

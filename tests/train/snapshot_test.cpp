@@ -11,9 +11,9 @@
 
 #include "base/checksum.h"
 #include "base/pieces.h"
-#include "files.h"
-#include "small_session.h"
-#include "train/plan_file.h"
+#include "io/plan_file.h"
+#include "support/files.h"
+#include "support/small_session.h"
 #include <snug/error.h>
 
 namespace snug::train {
@@ -121,7 +121,7 @@ TEST(Snapshot, SavedPlanIsTheOneItWasMadeWith) {
   Session session = small_session();
   save_snapshot(folder / "a", session, {});
   const Backend backend = backends::cpu_backend(1);
-  const Plan plan = parse_plan(inspect_snapshot(folder / "a").plan);
+  const Plan plan = io::parse_plan(inspect_snapshot(folder / "a").plan);
   EXPECT_EQ(plan.planned_peak_bytes, session.plan().planned_peak_bytes);
   EXPECT_EQ(plan.state_offsets, session.plan().state_offsets);
   EXPECT_EQ(plan.bound_bytes, session.plan().bound_bytes);
@@ -155,7 +155,7 @@ TEST(Snapshot, InspectionSaysWhatIsInIt) {
   EXPECT_EQ(info.counters.seed, std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(info.progress, some_progress());
   std::vector<std::string> names;
-  for (const TensorInfo& tensor : info.tensors) names.push_back(tensor.name);
+  for (const io::TensorInfo& tensor : info.tensors) names.push_back(tensor.name);
   for (const char* name : {"conv1.weight", "bn1.running_var", "fc.bias"})
     EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
   EXPECT_EQ(std::count_if(names.begin(), names.end(), [](const std::string& n) { return n.find("momentum") != n.npos; }), 7);

@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "files.h"
-#include "small_session.h"
-#include "support/labelled.h"
-#include "train/plan_file.h"
+#include "io/plan_file.h"
+#include "support/files.h"
+#include "support/labeled.h"
+#include "support/small_session.h"
 #include "train/rewiring.h"
 #include "train/snapshot.h"
 #include "train/sparse_weights.h"
@@ -41,7 +41,7 @@ TEST(Sparse, ResumedRunHasTheBitsOfOneThatNeverStopped) {
     for (int i = 0; i < stop; ++i) step_and_rewire(first);
     save_snapshot(folder / "a", first, {});
     const Backend backend = backends::cpu_backend(1);
-    Session second(parse_plan(inspect_snapshot(folder / "a").plan), backend, 99);
+    Session second(io::parse_plan(inspect_snapshot(folder / "a").plan), backend, 99);
     step_and_rewire(second);
     load_snapshot(folder / "a", second);
     EXPECT_EQ(all_bytes(second), all_bytes(first));
@@ -56,7 +56,7 @@ TEST(Sparse, SnapshotHasTheNonzerosAndNoDenseTensor) {
   save_snapshot(folder / "a", session, {});
   const SnapshotInfo info = inspect_snapshot(folder / "a");
   const auto has = [&](std::string_view name) {
-    return std::ranges::any_of(info.tensors, [&](const TensorInfo& tensor) { return tensor.name == name; });
+    return std::ranges::any_of(info.tensors, [&](const io::TensorInfo& tensor) { return tensor.name == name; });
   };
   EXPECT_FALSE(has("conv2.weight"));
   for (const char* name : {"sparse.weight", "sparse.weight.momentum", "sparse.columns", "sparse.rows", "sparse.threshold"})
@@ -139,8 +139,8 @@ TEST(Sparse, ExportedWeightsAreADenseModelThatComputesTheSame) {
   std::vector<std::byte> images(static_cast<std::size_t>(kSmallBatch * kSmallImage * kSmallImage * 3));
   for (std::size_t i = 0; i < images.size(); ++i) images[i] = static_cast<std::byte>(i * 37 % 251);
   const std::vector<std::int32_t> labels{0, 1, 2, 3, 4, 0};
-  const Result a = sparse.evaluate(support::Labelled(images, labels));
-  const Result b = dense.evaluate(support::Labelled(images, labels));
+  const Result a = sparse.evaluate(support::Labeled(images, labels));
+  const Result b = dense.evaluate(support::Labeled(images, labels));
   EXPECT_NEAR(a.loss, b.loss, 1e-5 * std::abs(b.loss));
   EXPECT_EQ(a.score, b.score);
   EXPECT_THROW(import_weights(folder / "w", sparse), UserError);

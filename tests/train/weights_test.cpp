@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "loose_tensors.h"
-#include "small_session.h"
-#include "train/elements.h"
+#include "io/elements.h"
+#include "support/loose_tensors.h"
+#include "support/small_session.h"
 #include <snug/error.h>
 
 namespace snug::train {
@@ -41,12 +41,12 @@ TEST(Weights, EveryFloatingTypeIsConverted) {
   const TemporaryFolder folder;
   Session session = small_session();
   export_weights(folder / "w", session);
-  for (const auto& [dtype, to] : {std::pair{TensorDType::f64, DType::f64}, std::pair{TensorDType::f16, DType::f16},
-                                  std::pair{TensorDType::bf16, DType::bf16}}) {
+  for (const auto& [dtype, to] : {std::pair{io::TensorDType::f64, DType::f64}, std::pair{io::TensorDType::f16, DType::f16},
+                                  std::pair{io::TensorDType::bf16, DType::bf16}}) {
     std::vector<LooseTensor> loose = take_apart(folder / "w");
     for (LooseTensor& tensor : loose) {
-      std::string converted(tensor.bytes.size() / 4 * bytes_per_element(dtype), '\0');
-      convert_elements(DType::f32, std::as_bytes(std::span(tensor.bytes)), to, std::as_writable_bytes(std::span(converted)));
+      std::string converted(tensor.bytes.size() / 4 * io::bytes_per_element(dtype), '\0');
+      io::convert_elements(DType::f32, std::as_bytes(std::span(tensor.bytes)), to, std::as_writable_bytes(std::span(converted)));
       tensor.bytes = converted;
       tensor.info.dtype = dtype;
     }
@@ -55,7 +55,7 @@ TEST(Weights, EveryFloatingTypeIsConverted) {
     import_weights(folder / "v", other);
     const auto expected = session.read_state("conv2.weight");
     const auto got = other.read_state("conv2.weight");
-    const double tolerance = dtype == TensorDType::f64 ? 0 : dtype == TensorDType::f16 ? 0x1p-11 : 0x1p-8;
+    const double tolerance = dtype == io::TensorDType::f64 ? 0 : dtype == io::TensorDType::f16 ? 0x1p-11 : 0x1p-8;
     for (std::size_t i = 0; i < expected.size(); ++i)
       ASSERT_NEAR(got[i], expected[i], tolerance * std::abs(expected[i]) + tolerance * 0x1p-14) << name_of(dtype);
   }
@@ -66,7 +66,7 @@ TEST(Weights, BatchCountersOfPyTorchArePassedOver) {
   Session session = small_session();
   export_weights(folder / "w", session);
   auto loose = take_apart(folder / "w");
-  loose.push_back({{.name = "bn1.num_batches_tracked", .dtype = TensorDType::i64}, std::string(8, '\0')});
+  loose.push_back({{.name = "bn1.num_batches_tracked", .dtype = io::TensorDType::i64}, std::string(8, '\0')});
   put_together(folder / "v", loose);
   EXPECT_NO_THROW(import_weights(folder / "v", session));
 }
@@ -172,14 +172,14 @@ TEST(Weights, WhatDoesNotFitIsRefusedInOneSentenceAndChangesNothing) {
   EXPECT_EQ(message([](auto& t) { t.erase(t.begin() + 1, t.begin() + 4); }),
             file + " has no tensor 'bn1.weight' and 2 more that the model 'small' needs" + way_out);
   EXPECT_EQ(message([](auto& t) {
-              t.push_back({{.name = "extra", .dtype = TensorDType::u8, .shape = {1}}, "x"});
+              t.push_back({{.name = "extra", .dtype = io::TensorDType::u8, .shape = {1}}, "x"});
             }),
             file + " has a tensor 'extra' that the model 'small' does not know" + way_out);
   EXPECT_EQ(message([](auto& t) { std::swap(t[0].info.shape[2], t[0].info.shape[0]); }),
             file +
                 " does not go with the model 'small': 'conv1.weight' is [3,3,16,3] instead of [16,3,3,3]; use weights of the "
                 "same model");
-  EXPECT_EQ(message([](auto& t) { t[8].info.dtype = TensorDType::i32; }),
+  EXPECT_EQ(message([](auto& t) { t[8].info.dtype = io::TensorDType::i32; }),
             file + ": tensor 'fc.bias' is I32; weights are F64, F32, F16 or BF16");
 }
 
@@ -219,7 +219,7 @@ TEST(Weights, RefusalNamesThePrefixThatTheFileHas) {
                                              " begins with 'net.'; its first tensor is 'model.conv1.weight': give another "
                                              "--init-prefix, or none");
   auto mixed = with_prefix(good, "model.");
-  mixed.push_back({{.name = "head.weight", .dtype = TensorDType::f32, .shape = {1}}, "1234"});
+  mixed.push_back({{.name = "head.weight", .dtype = io::TensorDType::f32, .shape = {1}}, "1234"});
   put_together(folder / "v", mixed);
   EXPECT_EQ(refusal({.prefix = "model."}), file +
                                                " has a tensor 'head.weight' whose name does not begin with 'model.'; use "
@@ -234,8 +234,9 @@ TEST(Weights, PartialFileLeavesTheRestAtInitialValuesAndSaysHowMany) {
   auto loose = take_apart(folder / "w");
   loose.erase(loose.begin() + 1, loose.begin() + 3);  // bn1.weight, bn1.bias
   for (LooseTensor& tensor : loose) tensor.info.name = "net." + tensor.info.name;
-  loose.push_back({{.name = "net.extra", .dtype = TensorDType::u8, .shape = {1}}, "x"});
-  loose.push_back({{.name = "conv1.weight", .dtype = TensorDType::u8, .shape = {1}}, "x"});  // without the prefix: another one
+  loose.push_back({{.name = "net.extra", .dtype = io::TensorDType::u8, .shape = {1}}, "x"});
+  loose.push_back(
+      {{.name = "conv1.weight", .dtype = io::TensorDType::u8, .shape = {1}}, "x"});  // without the prefix: another one
   put_together(folder / "v", loose);
   const Backend backend = backends::cpu_backend(1);
   Session partial(small_plan(backend), backend, /*seed=*/1, Start::from_file);
@@ -270,13 +271,14 @@ TEST(Weights, PiecesHaveTheBitsOfWholeTensors) {
   Session session = small_session(7, large);
   export_weights(folder / "w", session);
   for (const DType model : {DType::f32, DType::bf16}) {
-    for (const auto& [dtype, in_file] : {std::pair{TensorDType::f64, DType::f64}, std::pair{TensorDType::f32, DType::f32},
-                                         std::pair{TensorDType::f16, DType::f16}, std::pair{TensorDType::bf16, DType::bf16}}) {
+    for (const auto& [dtype, in_file] :
+         {std::pair{io::TensorDType::f64, DType::f64}, std::pair{io::TensorDType::f32, DType::f32},
+          std::pair{io::TensorDType::f16, DType::f16}, std::pair{io::TensorDType::bf16, DType::bf16}}) {
       auto loose = take_apart(folder / "w");
       for (LooseTensor& tensor : loose) {
-        std::string converted(tensor.bytes.size() / 4 * bytes_per_element(dtype), '\0');
-        convert_elements(DType::f32, std::as_bytes(std::span(tensor.bytes)), in_file,
-                         std::as_writable_bytes(std::span(converted)));
+        std::string converted(tensor.bytes.size() / 4 * io::bytes_per_element(dtype), '\0');
+        io::convert_elements(DType::f32, std::as_bytes(std::span(tensor.bytes)), in_file,
+                             std::as_writable_bytes(std::span(converted)));
         tensor.bytes = converted;
         tensor.info.dtype = dtype;
       }
@@ -288,7 +290,7 @@ TEST(Weights, PiecesHaveTheBitsOfWholeTensors) {
       for (const LooseTensor& tensor : loose) {
         const StateId id = whole.plan().program.find_state(tensor.info.name);
         std::vector<std::byte> bytes(whole.logical_bytes(id));
-        convert_elements(in_file, std::as_bytes(std::span(tensor.bytes)), whole.plan().program.state(id).type.dtype, bytes);
+        io::convert_elements(in_file, std::as_bytes(std::span(tensor.bytes)), whole.plan().program.state(id).type.dtype, bytes);
         whole.write_logical(id, bytes);
       }
       EXPECT_EQ(all_bytes(pieces), all_bytes(whole)) << name_of(dtype) << " into " << name_of(model);

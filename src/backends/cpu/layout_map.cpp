@@ -1,6 +1,6 @@
 #include "backends/cpu/layout_map.h"
 
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn/onednn.h"
 #include "base/error.h"
 
 namespace snug::backends::cpu {

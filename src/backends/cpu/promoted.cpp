@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/onednn.h"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/onednn/onednn.h"
+#include "backends/cpu/pieces.h"
 #include "backends/cpu/storage.h"
 #include "backends/reference/kernels.h"
 

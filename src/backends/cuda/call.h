@@ -21,7 +21,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/device/device.h"
 #include "backends/operands.h"
 #include "ir/kernel.h"
 #include "ir/scalars.h"

@@ -6,7 +6,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "backends/cuda/check.h"
+#include "backends/cuda/device/check.h"
 
 namespace snug::backends::cuda {
 
@@ -49,7 +49,7 @@ __device__ inline T add_to(const T* addend, std::size_t position, T result) {
   return addend == nullptr ? result : narrow<T>(widen(addend[position]) + widen(result));
 }
 
-// V neighbours, read or written at once. Every value in the arena begins at a multiple of 64 bytes.
+// V neighbors, read or written at once. Every value in the arena begins at a multiple of 64 bytes.
 template <typename T, int V>
 struct alignas(sizeof(T) * V) Pack {
   T at[V];
@@ -68,7 +68,7 @@ __device__ inline void store(T* to, const Pack<T, V>& pack) {
   *reinterpret_cast<Pack<T, V>*>(to) = pack;
 }
 
-// add_to for V neighbours.
+// add_to for V neighbors.
 template <int V, typename T>
 __device__ inline void store_sum(T* to, const T* addend, std::size_t position, Pack<T, V> results) {
   if (addend != nullptr) {

@@ -36,7 +36,7 @@ Statistics<T> statistics_of(const Call& call, std::size_t mean, std::size_t vari
           .epsilon = call.attributes.real("epsilon")};
 }
 
-// What normalising a block of channels of one example's group needs, in double.
+// What normalizing a block of channels of one example's group needs, in double.
 struct BlockStatistics {
   double mean[kBlock];
   double inverse_deviation[kBlock];
@@ -48,7 +48,7 @@ struct BlockStatistics {
       inverse_deviation[i] = statistics.inverse_deviation(group, block.first + i);
     }
   }
-  double normalised(std::int64_t i, double x) const { return (x - mean[i]) * inverse_deviation[i]; }
+  double normalized(std::int64_t i, double x) const { return (x - mean[i]) * inverse_deviation[i]; }
 };
 
 // Two passes: the mean, then the squares of what differs from it. A group without valid examples gets mean 0 and variance 1.
@@ -102,7 +102,7 @@ void run_apply(const Call& call) {
       for (std::int64_t p = 0; p < g.pixels; ++p) {
         for (std::int64_t i = 0; i < block.size; ++i) {
           const std::int64_t c = block.first + i;
-          const T value = static_cast<T>(of_block.normalised(i, x(n, c, p)) * weight(c) + bias(c));
+          const T value = static_cast<T>(of_block.normalized(i, x(n, c, p)) * weight(c) + bias(c));
           y(n, c, p) = with_relu && value <= 0 ? T{0} : value;  // NaN passes, as through a ReLU of its own
         }
       }
@@ -157,8 +157,8 @@ struct ThroughRelu {
         weight(call.input<T>(with_relu ? weight_input : 0)),
         bias(call.input<T>(with_relu ? bias_input : 0)) {}
 
-  double operator()(double dy, double normalised, std::int64_t c) const {
-    return !with_relu || static_cast<T>(normalised * weight(c) + bias(c)) > 0 ? dy : 0.0;
+  double operator()(double dy, double normalized, std::int64_t c) const {
+    return !with_relu || static_cast<T>(normalized * weight(c) + bias(c)) > 0 ? dy : 0.0;
   }
 };
 
@@ -182,11 +182,11 @@ void run_grad_reduce(const Call& call) {
       BlockSums for_weight;
       BlockSums for_bias;
       for_weight.add(block, begin, end, g.pixels, [&](auto n, auto c, auto p) {
-        const double normalised = of_block.normalised(c - block.first, x(n, c, p));
-        return through_relu(dy(n, c, p), normalised, c) * normalised;
+        const double normalized = of_block.normalized(c - block.first, x(n, c, p));
+        return through_relu(dy(n, c, p), normalized, c) * normalized;
       });
       for_bias.add(block, begin, end, g.pixels, [&](auto n, auto c, auto p) {
-        return through_relu(dy(n, c, p), of_block.normalised(c - block.first, x(n, c, p)), c);
+        return through_relu(dy(n, c, p), of_block.normalized(c - block.first, x(n, c, p)), c);
       });
       for (std::int64_t i = 0; i < block.size; ++i) {
         weight_sums(group, block.first + i) = static_cast<T>(for_weight.sums[i]);
@@ -196,7 +196,7 @@ void run_grad_reduce(const Call& call) {
   }
 }
 
-// dx = weight / deviation * (dy - mean of dy - normalised x * mean of dy * normalised x), the means over the group's valid
+// dx = weight / deviation * (dy - mean of dy - normalized x * mean of dy * normalized x), the means over the group's valid
 // elements. Padding had no part in the statistics, and its gradient is 0.
 template <typename T>
 void run_grad_input(const Call& call) {
@@ -231,9 +231,9 @@ void run_grad_input(const Call& call) {
       for (std::int64_t p = 0; p < g.pixels; ++p) {
         for (std::int64_t i = 0; i < block.size; ++i) {
           const std::int64_t c = block.first + i;
-          const double normalised = of_block.normalised(i, x(n, c, p));
-          const double centred = through_relu(dy(n, c, p), normalised, c) - mean_dy[i] - normalised * mean_product[i];
-          dx.set(dx_pixels.offset(n, c, p), n < valid_rows ? scale[i] * centred : 0.0);
+          const double normalized = of_block.normalized(i, x(n, c, p));
+          const double centerd = through_relu(dy(n, c, p), normalized, c) - mean_dy[i] - normalized * mean_product[i];
+          dx.set(dx_pixels.offset(n, c, p), n < valid_rows ? scale[i] * centerd : 0.0);
         }
       }
     }

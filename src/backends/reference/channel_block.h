@@ -1,4 +1,4 @@
-// Sums over pixels, for a few neighbouring channels at a time: in channels-last values these lie side by side.
+// Sums over pixels, for a few neighboring channels at a time: in channels-last values these lie side by side.
 #pragma once
 
 #include <algorithm>

@@ -45,26 +45,26 @@ void run_group_norm(const Call& call) {
 #pragma omp parallel for collapse(2) num_threads(call.threads)
   for (std::int64_t n = 0; n < g.batch; ++n) {
     for (std::int64_t group = 0; group < g.groups; ++group) {
-      const double centre = sum_over_group(g, group, [&](auto c, auto p) { return x(n, c, p); }) / g.count();
+      const double center = sum_over_group(g, group, [&](auto c, auto p) { return x(n, c, p); }) / g.count();
       const double spread = sum_over_group(g, group,
                                            [&](auto c, auto p) {
-                                             const double difference = x(n, c, p) - centre;
+                                             const double difference = x(n, c, p) - center;
                                              return difference * difference;
                                            }) /
                             g.count();
       const double inverse_deviation = 1.0 / std::sqrt(spread + epsilon);
       for (std::int64_t p = 0; p < g.pixels; ++p) {
         for (std::int64_t c = group * g.channels; c < (group + 1) * g.channels; ++c) {
-          y(n, c, p) = static_cast<T>((x(n, c, p) - centre) * inverse_deviation * weight(c) + bias(c));
+          y(n, c, p) = static_cast<T>((x(n, c, p) - center) * inverse_deviation * weight(c) + bias(c));
         }
       }
-      mean(n, group) = static_cast<T>(centre);
+      mean(n, group) = static_cast<T>(center);
       variance(n, group) = static_cast<T>(spread);
     }
   }
 }
 
-// With d = weight * dy: dx = (d - mean of d - normalised x * mean of d * normalised x) / deviation, the means over the group.
+// With d = weight * dy: dx = (d - mean of d - normalized x * mean of d * normalized x) / deviation, the means over the group.
 template <typename T>
 void run_grad_input(const Call& call) {
   const View<const T> dy = call.input_pixels<T>(0);
@@ -79,17 +79,17 @@ void run_grad_input(const Call& call) {
 #pragma omp parallel for collapse(2) num_threads(call.threads)
   for (std::int64_t n = 0; n < g.batch; ++n) {
     for (std::int64_t group = 0; group < g.groups; ++group) {
-      const double centre = mean(n, group);
+      const double center = mean(n, group);
       const double inverse_deviation = 1.0 / std::sqrt(variance(n, group) + epsilon);
       const auto weighted = [&](auto c, auto p) { return double{weight(c)} * dy(n, c, p); };
-      const auto normalised = [&](auto c, auto p) { return (x(n, c, p) - centre) * inverse_deviation; };
+      const auto normalized = [&](auto c, auto p) { return (x(n, c, p) - center) * inverse_deviation; };
       const double mean_weighted = sum_over_group(g, group, weighted) / g.count();
       const double mean_product =
-          sum_over_group(g, group, [&](auto c, auto p) { return weighted(c, p) * normalised(c, p); }) / g.count();
+          sum_over_group(g, group, [&](auto c, auto p) { return weighted(c, p) * normalized(c, p); }) / g.count();
       for (std::int64_t p = 0; p < g.pixels; ++p) {
         for (std::int64_t c = group * g.channels; c < (group + 1) * g.channels; ++c) {
-          const double centred = weighted(c, p) - mean_weighted - normalised(c, p) * mean_product;
-          dx.set(dx_pixels.offset(n, c, p), centred * inverse_deviation);
+          const double centerd = weighted(c, p) - mean_weighted - normalized(c, p) * mean_product;
+          dx.set(dx_pixels.offset(n, c, p), centerd * inverse_deviation);
         }
       }
     }

@@ -104,7 +104,7 @@ class ArenaChart {
   draw(context, surface) {
     const {view, report} = this;
     const ticks = ticksBetween(this.lowest, report.planned_peak_bytes, (surface.bottom - surface.top) / 55);
-    context.fillStyle = colourOf('free');
+    context.fillStyle = colorOf('free');
     context.fillRect(surface.left, surface.top, surface.right - surface.left, surface.bottom - surface.top);
     drawYAxis(context, surface, ticks, (tick) => this.toY(tick), (tick) => formatByteTick(tick, report.planned_peak_bytes));
     clipped(context, surface, () => {
@@ -115,7 +115,7 @@ class ArenaChart {
     view.drawNodeAxis(context, surface);
   }
 
-  // Neighbours of one class are drawn as one: there may be thousands within a pixel.
+  // Neighbors of one class are drawn as one: there may be thousands within a pixel.
   drawStates(context, surface) {
     const {states, classes} = this.view.span;
     const count = states.names.length;
@@ -123,12 +123,12 @@ class ArenaChart {
       let next = i + 1;
       while (next < count && states.classes[next] === states.classes[i]) ++next;
       const end = states.offsets[next - 1] + states.bytes[next - 1];
-      context.fillStyle = colourOf(classes[states.classes[i]]);
+      context.fillStyle = colorOf(classes[states.classes[i]]);
       context.fillRect(surface.left, this.toY(end), surface.right - surface.left, this.toY(states.offsets[i]) - this.toY(end));
       i = next;
     }
     // Between two of them a line, where there is room for it.
-    context.fillStyle = colourOf('card');
+    context.fillStyle = colorOf('card');
     context.globalAlpha = 0.5;
     let last = Infinity;
     for (let i = 0; i < count; ++i) {
@@ -144,12 +144,12 @@ class ArenaChart {
     const {values, classes} = view.span;
     const perNode = (surface.right - surface.left) / (view.end - view.begin);
     const {perByte, lowest} = this;
-    const colours = classes.map((name) => colourOf(name));
+    const colors = classes.map((name) => colorOf(name));
     for (let pass = 0; pass < 2 * classes.length; ++pass) {
       const c = pass >> 1;
-      // Every other value in a lighter tone: neighbours are told apart even where no line fits between them.
+      // Every other value in a lighter tone: neighbors are told apart even where no line fits between them.
       const tone = pass & 1;
-      context.fillStyle = colours[c];
+      context.fillStyle = colors[c];
       context.globalAlpha = tone === 0 ? 1 : 0.78;
       for (let i = 0; i < values.count && values.begins[i] < view.end; ++i) {
         if (values.classes[i] !== c || (i & 1) !== tone || values.ends[i] <= view.begin) continue;
@@ -191,7 +191,7 @@ class ArenaChart {
     if (view.chosen === null && this.hovered !== null) clipped(context, surface, () => this.outline(context, this.tile(surface, this.hovered)));
     const marked = view.chosen !== null ? [view.chosen] : view.matches ? view.matches : [];
     if (marked.length > 0) {
-      context.fillStyle = colourOf('card');
+      context.fillStyle = colorOf('card');
       context.globalAlpha = 0.72;
       context.fillRect(surface.left, surface.top, surface.right - surface.left, surface.bottom - surface.top);
       context.globalAlpha = 1;
@@ -204,13 +204,13 @@ class ArenaChart {
   drawMarked(context, surface, index) {
     const tile = this.tile(surface, index);
     if (!tile.shown) return;
-    context.fillStyle = colourOf(tile.value.className);
+    context.fillStyle = colorOf(tile.value.className);
     context.fillRect(tile.left, tile.top, Math.max(3, tile.width), Math.max(2, tile.height)); // short lives are seen, too
     if (index === this.view.chosen) this.outline(context, tile);
   }
 
   outline(context, tile) {
-    context.strokeStyle = colourOf('cursor');
+    context.strokeStyle = colorOf('cursor');
     context.lineWidth = 2;
     context.strokeRect(tile.left + 1, tile.top + 1, Math.max(1, tile.width - 2), Math.max(1, tile.height - 2));
   }

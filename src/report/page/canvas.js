@@ -3,8 +3,8 @@
 const kMargin = {left: 74, right: 12, top: 10, bottom: 34};
 const kNarrow = 480; // of a chart, in pixels: less room is left for the labels of the axis
 
-function colourOf(name) {
-  if (name.includes('(')) return name; // a colour itself, such as hsl(...)
+function colorOf(name) {
+  if (name.includes('(')) return name; // a color itself, such as hsl(...)
   return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 }
 
@@ -95,12 +95,12 @@ function drawYAxis(context, surface, ticks, toY, label) {
   context.lineWidth = 1;
   for (const tick of ticks) {
     const y = Math.round(toY(tick)) + 0.5;
-    context.strokeStyle = colourOf('grid');
+    context.strokeStyle = colorOf('grid');
     context.beginPath();
     context.moveTo(surface.left, y);
     context.lineTo(surface.right, y);
     context.stroke();
-    context.fillStyle = colourOf('faint');
+    context.fillStyle = colorOf('faint');
     context.fillText(label(tick), surface.left - 8, y);
   }
 }
@@ -108,7 +108,7 @@ function drawYAxis(context, surface, ticks, toY, label) {
 // Labels below, left out where they would touch.
 function drawXLabels(context, surface, ticks, toX, label, y) {
   context.textBaseline = 'top';
-  context.fillStyle = colourOf('faint');
+  context.fillStyle = colorOf('faint');
   let free = -Infinity;
   for (const tick of ticks) {
     const text = label(tick);
@@ -121,9 +121,9 @@ function drawXLabels(context, surface, ticks, toX, label, y) {
   }
 }
 
-function drawRule(context, surface, y, colour, text, dashed) {
+function drawRule(context, surface, y, color, text, dashed) {
   const at = Math.round(y) + 0.5;
-  context.strokeStyle = colour;
+  context.strokeStyle = color;
   context.lineWidth = 1.5;
   context.setLineDash(dashed ? [6, 4] : []);
   context.beginPath();
@@ -135,11 +135,11 @@ function drawRule(context, surface, y, colour, text, dashed) {
   context.textAlign = 'right';
   context.textBaseline = 'bottom';
   const width = context.measureText(text).width;
-  context.fillStyle = colourOf('card');
+  context.fillStyle = colorOf('card');
   context.globalAlpha = 0.8;
   context.fillRect(surface.right - width - 8, at - 17, width + 8, 15);
   context.globalAlpha = 1;
-  context.fillStyle = colour;
+  context.fillStyle = color;
   context.fillText(text, surface.right - 4, at - 2);
 }
 
@@ -154,7 +154,7 @@ function clipped(context, surface, draw) {
 }
 
 function drawCursor(context, surface, x) {
-  context.strokeStyle = colourOf('cursor');
+  context.strokeStyle = colorOf('cursor');
   context.lineWidth = 1;
   context.beginPath();
   context.moveTo(Math.round(x) + 0.5, surface.top);

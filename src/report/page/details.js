@@ -18,9 +18,9 @@ class Details {
     });
   }
 
-  row(kind, first, bytes, colour) {
-    const name = element('td', colour ? {class: 'coloured'} : {}, first);
-    if (colour) name.prepend(swatch(colour));
+  row(kind, first, bytes, color) {
+    const name = element('td', color ? {class: 'colored'} : {}, first);
+    if (color) name.prepend(swatch(color));
     return element('tr', kind ? {class: kind} : {}, name, element('td', {title: `${formatCount(bytes)} bytes`}, formatBytes(bytes)));
   }
 

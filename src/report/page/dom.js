@@ -12,15 +12,15 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
-// `colour` is the name of one in the style, or a colour.
-function swatch(colour, kind) {
+// `color` is the name of one in the style, or a color.
+function swatch(color, kind) {
   const made = element('span', {class: 'swatch' + (kind ? ' ' + kind : ''), 'aria-hidden': 'true'});
-  made.style[kind === 'rule' ? 'borderTopColor' : 'background'] = colour.includes('(') ? colour : `var(--${colour})`;
+  made.style[kind === 'rule' ? 'borderTopColor' : 'background'] = color.includes('(') ? color : `var(--${color})`;
   return made;
 }
 
 function legend(list, entries) {
-  list.replaceChildren(...entries.map(([colour, text, kind]) => element('li', {}, swatch(colour, kind), text)));
+  list.replaceChildren(...entries.map(([color, text, kind]) => element('li', {}, swatch(color, kind), text)));
 }
 
 // What a screen reader says. Not for every pixel that the pointer moves: the last of a burst.

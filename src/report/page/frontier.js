@@ -46,12 +46,12 @@ function frontierLines(report) {
   const predicted = frontier.length > 0 ? [] : trained.filter((point) => point.predicted_step_seconds);
   const chosen = (point) => point.seconds;
   return [
-    {name: 'considered', colour: 'gaps', points: report.considered || [], seconds: chosen, dots: 2, joined: false, background: true,
+    {name: 'considered', color: 'gaps', points: report.considered || [], seconds: chosen, dots: 2, joined: false, background: true,
      text: 'considered'},
-    {name: 'best', colour: 'model', points: frontier, seconds: chosen, dots: 3, text: 'best for its bytes'},
-    {name: 'predicted', colour: 'workspace', points: predicted, seconds: (point) => point.predicted_step_seconds, dots: 3, text: 'predicted'},
-    {name: 'measured', colour: 'activation', points: trained, seconds: (point) => point.step_seconds, dots: 4.5, text: 'measured'},
-    {name: 'this plan', colour: 'own', points: ownPlan(report), seconds: chosen, dots: 7, joined: false, text: 'this plan'},
+    {name: 'best', color: 'model', points: frontier, seconds: chosen, dots: 3, text: 'best for its bytes'},
+    {name: 'predicted', color: 'workspace', points: predicted, seconds: (point) => point.predicted_step_seconds, dots: 3, text: 'predicted'},
+    {name: 'measured', color: 'activation', points: trained, seconds: (point) => point.step_seconds, dots: 4.5, text: 'measured'},
+    {name: 'this plan', color: 'own', points: ownPlan(report), seconds: chosen, dots: 7, joined: false, text: 'this plan'},
   ].filter((line) => line.points.length > 0).map((line) => {
     const points = [...line.points].sort((a, b) => a.bytes - b.bytes);
     return {...line, points, xs: points.map((point) => point.bytes), ys: points.map(line.seconds)};
@@ -95,8 +95,8 @@ function frontierNote(report) {
 function showFrontier(report) {
   const lines = frontierLines(report);
   if (!report.points && (report.frontier || []).length < 2) return; // one plan was possible: nothing to compare
-  const rules = report.budget_bytes ? [{x: report.budget_bytes, colour: 'budget', text: `budget ${formatBytes(report.budget_bytes)}`}] : [];
-  legend(byId('frontier-legend'), [...lines.map((line) => [line.colour, line.text, 'dot']),
+  const rules = report.budget_bytes ? [{x: report.budget_bytes, color: 'budget', text: `budget ${formatBytes(report.budget_bytes)}`}] : [];
+  legend(byId('frontier-legend'), [...lines.map((line) => [line.color, line.text, 'dot']),
                                    ...(rules.length > 0 ? [['budget', 'budget', 'rule']] : [])]);
   byId('frontier-note').textContent = frontierNote(report);
   const fastest = Math.min(...(report.frontier || []).map((point) => point.seconds));

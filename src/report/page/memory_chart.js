@@ -38,11 +38,11 @@ class MemoryChart {
     const seen = budget && budget <= this.top;
     const close = seen && this.toY(planned) - this.toY(budget) < 20;
     const planText = `planned ${formatBytes(planned)}`;
-    drawRule(context, surface, this.toY(planned), colourOf('text'), close ? '' : planText, false);
+    drawRule(context, surface, this.toY(planned), colorOf('text'), close ? '' : planText, false);
     if (seen) {
-      drawRule(context, surface, this.toY(budget), colourOf('budget'), `budget ${formatBytes(budget)}${close ? ', ' + planText : ''}`, true);
+      drawRule(context, surface, this.toY(budget), colorOf('budget'), `budget ${formatBytes(budget)}${close ? ', ' + planText : ''}`, true);
     } else if (budget) {
-      context.fillStyle = colourOf('budget');
+      context.fillStyle = colorOf('budget');
       context.textAlign = 'left';
       context.textBaseline = 'top';
       context.fillText(`↑ budget ${formatBytes(budget)}`, surface.left + 4, 0);
@@ -60,7 +60,7 @@ class MemoryChart {
       const c = span.classes.indexOf(name);
       if (c < 0) continue;
       const bytes = span.byClass[c];
-      context.fillStyle = colourOf(name);
+      context.fillStyle = colorOf(name);
       context.beginPath();
       context.moveTo(surface.left, this.toY(below[0]));
       for (let i = 0; i < columns; ++i) this.step(context, surface, i, below[i] + bytes[nodes[i]]);
@@ -88,7 +88,7 @@ class MemoryChart {
     const x = view.toX(surface, view.cursor + 0.5);
     if (x < surface.left || x > surface.right) return;
     drawCursor(context, surface, x);
-    context.fillStyle = colourOf('cursor');
+    context.fillStyle = colorOf('cursor');
     context.beginPath();
     context.arc(Math.round(x) + 0.5, this.toY(view.span.totals[view.cursor]), 3.5, 0, 2 * Math.PI);
     context.fill();

@@ -1,7 +1,7 @@
 // Points and lines over a numeric axis: the training curves and the frontier.
 
 class Plot {
-  // lines: [{name, colour, xs, ys, dots, joined, background}]; xs ascending. Keys pass over the points of a background.
+  // lines: [{name, color, xs, ys, dots, joined, background}]; xs ascending. Keys pass over the points of a background.
   // onPoint(line, index) is told what is nearest to the cursor.
   constructor(host, label, {lines, formatX, formatY, xTicks, yFromZero, logarithmic, rules, onPoint, xLabel, yLabel}) {
     Object.assign(this, {lines, formatX, formatY, xTicks, rules: rules || [], onPoint, logarithmic, xLabel, yLabel});
@@ -93,7 +93,7 @@ class Plot {
 
   drawUpright(context, surface, rule) {
     const x = Math.round(this.toX(rule.x)) + 0.5;
-    context.strokeStyle = colourOf(rule.colour);
+    context.strokeStyle = colorOf(rule.color);
     context.lineWidth = 1.5;
     context.setLineDash([6, 4]);
     context.beginPath();
@@ -101,7 +101,7 @@ class Plot {
     context.lineTo(x, surface.bottom);
     context.stroke();
     context.setLineDash([]);
-    context.fillStyle = colourOf(rule.colour);
+    context.fillStyle = colorOf(rule.color);
     const width = context.measureText(rule.text).width;
     const fits = x + 6 + width <= surface.right;
     context.textAlign = fits ? 'left' : 'right';
@@ -110,8 +110,8 @@ class Plot {
   }
 
   drawLine(context, line) {
-    context.strokeStyle = colourOf(line.colour);
-    context.fillStyle = colourOf(line.colour);
+    context.strokeStyle = colorOf(line.color);
+    context.fillStyle = colorOf(line.color);
     context.lineWidth = 1.75;
     context.lineJoin = 'round';
     if (line.joined !== false) {
@@ -138,8 +138,8 @@ class Plot {
     if (this.cursor === null) return;
     const point = this.points[this.cursor];
     drawCursor(context, surface, this.toX(point.x));
-    context.fillStyle = colourOf(this.lines[point.l].colour);
-    context.strokeStyle = colourOf('cursor');
+    context.fillStyle = colorOf(this.lines[point.l].color);
+    context.strokeStyle = colorOf('cursor');
     context.lineWidth = 1.5;
     context.beginPath();
     context.arc(this.toX(point.x), this.toY(point.y), 5, 0, 2 * Math.PI);

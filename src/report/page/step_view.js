@@ -160,13 +160,13 @@ class StepView {
 
   drawDrag(context, surface) {
     if (!this.drag || this.drag.surface !== surface) return;
-    context.fillStyle = colourOf('accent');
+    context.fillStyle = colorOf('accent');
     context.globalAlpha = 0.2;
     context.fillRect(this.drag.from, surface.top, this.drag.to - this.drag.from, surface.bottom - surface.top);
     context.globalAlpha = 1;
   }
 
-  // The nodes' numbers and, as a band of colour, their phases.
+  // The nodes' numbers and, as a band of color, their phases.
   drawNodeAxis(context, surface) {
     const {span} = this;
     const y = surface.bottom + 4;
@@ -175,7 +175,7 @@ class StepView {
     let run = null;
     const finish = (to) => {
       if (run === null) return;
-      context.fillStyle = colourOf(span.phases[run]);
+      context.fillStyle = colorOf(span.phases[run]);
       context.fillRect(surface.left + runBegin, y, Math.min(to, surface.right - surface.left) - runBegin, 8);
     };
     for (let column = 0; column < columns; ++column) {

@@ -15,7 +15,7 @@ const kPanels = [
 
 const kLegendNames = 8; // more lines than this are told apart by pointing at them
 
-// Columns "nonzeros.LAYER" make one panel with a line for each layer, from the first to the last in the colours of the rainbow.
+// Columns "nonzeros.LAYER" make one panel with a line for each layer, from the first to the last in the colors of the rainbow.
 // Columns that no panel names get one each, so that nothing measured stays hidden.
 function panelsOf(columns) {
   const named = new Set(kPanels.flatMap((panel) => panel.keys.map(([key]) => key)).concat(['step', 'epoch']));
@@ -32,10 +32,10 @@ function panelsOf(columns) {
 function showPanel(host, panel, training) {
   const steps = training.columns.step;
   const lines = panel.keys.filter(([key]) => training.columns[key] && training.columns[key].some((value) => value !== null))
-    .map(([key, name, colour]) => {
+    .map(([key, name, color]) => {
       const ys = training.columns[key].map((value) => (value === null ? NaN : value));
       const known = ys.filter((value) => Number.isFinite(value)).length;
-      return {key, name, colour, xs: steps, ys, dots: known <= 60 ? 2.5 : 0};
+      return {key, name, color, xs: steps, ys, dots: known <= 60 ? 2.5 : 0};
     });
   if (lines.length === 0) return;
   const format = panel.bytes ? formatBytes : panel.percent ? (share) => (100 * share).toFixed(2) + '%' : formatNumber;
@@ -44,7 +44,7 @@ function showPanel(host, panel, training) {
   const reading = element('p', {class: 'reading'});
   const list = element('ul', {class: 'legend'});
   if (lines.length === 1) list.hidden = true; // the title says it
-  else if (lines.length <= kLegendNames) legend(list, lines.map((line) => [line.colour, line.name]));
+  else if (lines.length <= kLegendNames) legend(list, lines.map((line) => [line.color, line.name]));
   else list.append(element('li', {}, `${lines.length} lines, from ${lines[0].name} (red) to ${lines[lines.length - 1].name} (violet)`));
   host.append(element('div', {class: 'panel'}, element('h3', {}, panel.title), list, chart, reading));
   const plot = new Plot(chart, `${panel.title} over the steps, a chart. Arrow keys go from point to point.`, {

@@ -4,10 +4,10 @@ const kFirstLayers = 24; // shown before all are asked for
 
 function barRow(name, parts, whole, bytes, share) {
   const bar = element('div', {class: 'bar', 'aria-hidden': 'true'});
-  for (const [colour, part] of parts) {
-    const piece = element('span', {title: `${colour} ${formatBytes(part)}`});
+  for (const [color, part] of parts) {
+    const piece = element('span', {title: `${color} ${formatBytes(part)}`});
     piece.style.width = `${(100 * part) / whole}%`;
-    piece.style.background = `var(--${colour})`;
+    piece.style.background = `var(--${color})`;
     bar.append(piece);
   }
   return element('div', {class: 'bar-row'}, element('div', {class: 'name'}, name), bar,

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/conv2d_half.h"
+#include "backends/cpu/half/conv2d.h"
 #include "backends/reference/support.h"
 
 namespace snug::backends::cpu {

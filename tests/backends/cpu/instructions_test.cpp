@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/conv2d.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/machine.h"
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn/conv2d.h"
+#include "backends/cpu/onednn/onednn.h"
 #include "base/error.h"
 #include "ops/ops.h"
 

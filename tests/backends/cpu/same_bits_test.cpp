@@ -99,7 +99,7 @@ TEST(CpuSgd, ANegativeZeroIsTheZeroThatASumWouldBe) {
 }
 
 // Several blocks, the last one incomplete, shared by threads in whichever way.
-TEST(CpuQuantisedSgd, AnyNumberOfThreadsGivesTheSameBits) {
+TEST(CpuQuantizedSgd, AnyNumberOfThreadsGivesTheSameBits) {
   constexpr std::int64_t kElements = 256 * 21 + 77;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     const Type type{.dtype = dtype, .shape = {kElements}};
@@ -112,10 +112,10 @@ TEST(CpuQuantisedSgd, AnyNumberOfThreadsGivesTheSameBits) {
                                      Tensor::scalars({.seed = 5, .step = 2, .learning_rate = 0.1}),
                                      Tensor::random({.dtype = DType::u8, .shape = {kElements}}, 3, 0, 256),
                                      Tensor::random({.dtype = DType::f32, .shape = {22}}, 4, 0.01, 2)};
-    const std::vector<Tensor> by_one = run_all_on_cpu("simd_sgd_quantised", ops::sgd_quantised, inputs, rule, 1);
+    const std::vector<Tensor> by_one = run_all_on_cpu("simd_sgd_quantised", ops::sgd_quantized, inputs, rule, 1);
     EXPECT_FALSE(by_one[0].same_bytes(inputs[0]));
     for (const int threads : {2, 3}) {
-      const std::vector<Tensor> by_more = run_all_on_cpu("simd_sgd_quantised", ops::sgd_quantised, inputs, rule, threads);
+      const std::vector<Tensor> by_more = run_all_on_cpu("simd_sgd_quantised", ops::sgd_quantized, inputs, rule, threads);
       for (std::size_t i = 0; i < by_one.size(); ++i) {
         EXPECT_TRUE(by_more[i].same_bytes(by_one[i])) << name_of(dtype) << ", output " << i << ", " << threads << " threads";
       }

@@ -1,4 +1,4 @@
-// Updates rounded by chance: to one of the two neighbours, the nearer the likelier, the same however many threads share the work.
+// Updates rounded by chance: to one of the two neighbors, the nearer the likelier, the same however many threads share the work.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -111,7 +111,7 @@ TEST(StochasticRounding, IsTheOneThatTheDrawsSay) {
 
 TEST(StochasticRounding, KeepsSmallUpdatesOnAverage) {
   for (const DType dtype : {DType::bf16, DType::f16}) {
-    const double step = dtype == DType::bf16 ? 0x1p-7 : 0x1p-10;  // from 1 to its neighbour above
+    const double step = dtype == DType::bf16 ? 0x1p-7 : 0x1p-10;  // from 1 to its neighbor above
     const Tensor one = all(dtype, 1), gradient = all(dtype, -step * 2);
     const Tensor nearest = run_update({.dtype = dtype, .stochastic = false}, one, gradient, all(dtype, 0)).weight;
     const Tensor random = run_update({.dtype = dtype}, one, gradient, all(dtype, 0)).weight;
@@ -148,7 +148,7 @@ TEST(StochasticRounding, OfAnAdditionToAMomentumIsDrawnAnewForEveryMicrobatchAnd
 
 TEST(StochasticRounding, ManySmallSummandsAddUpOnAverage) {
   Tensor sum = all(DType::bf16, 1);
-  const Tensor gradient = all(DType::bf16, 0x1p-10);  // an eighth of the distance to the neighbour above
+  const Tensor gradient = all(DType::bf16, 0x1p-10);  // an eighth of the distance to the neighbor above
   for (std::uint64_t microbatch = 0; microbatch < 64; ++microbatch) sum = run_addition(sum, gradient, 2 * microbatch);
   double mean = 0;
   for (std::int64_t i = 0; i < kCount; ++i) mean += sum[i] / kCount;

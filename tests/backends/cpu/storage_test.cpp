@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/onednn.h"
-#include "backends/cpu/simd_loops.h"
+#include "backends/cpu/onednn/onednn.h"
+#include "backends/cpu/simd/loops.h"
 #include "backends/reference/support.h"
 
 namespace snug::backends::cpu {

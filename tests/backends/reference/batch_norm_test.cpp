@@ -97,7 +97,7 @@ TEST(ReferenceBatchNorm, VarianceSurvivesALargeMean) {
   EXPECT_EQ(statistics[1][0], 1.25);
 }
 
-TEST(ReferenceBatchNorm, EveryExampleIsNormalisedByItsGroup) {
+TEST(ReferenceBatchNorm, EveryExampleIsNormalizedByItsGroup) {
   for_every_variant([](const Variant& variant) {
     const Tensor x = Tensor::random(variant.first({5, 3, 2, 2}), 1);
     const Tensor mean = Tensor::random(variant.row({3, 3}), 2), variance = Tensor::random(variant.row({3, 3}), 3, 0.1, 2);

@@ -143,7 +143,7 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
     cases.push_back({&ops::momentum_add, {m, w, rate}, {{"summand", kOne}}});
     cases.push_back({&ops::momentum_decay, {m, w, rate}, {{"momentum", 0.9}, {"weight_decay", 0.1}}});
     cases.push_back({&ops::momentum_step, {w, rate, m}});
-    cases.push_back({&ops::sgd_quantised,
+    cases.push_back({&ops::sgd_quantized,
                      {make({25, 21}), make({25, 21}), rate, make.numbers(DType::u8, {525}, 256), make.single({3})},
                      rule,
                      false});

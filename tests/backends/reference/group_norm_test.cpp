@@ -32,7 +32,7 @@ TEST(ReferenceGroupNorm, AgreesWithPyTorch) {
   });
 }
 
-TEST(ReferenceGroupNorm, EveryExampleAndGroupIsNormalisedByItself) {
+TEST(ReferenceGroupNorm, EveryExampleAndGroupIsNormalizedByItself) {
   for_every_variant([](const Variant& variant) {
     constexpr std::int64_t kBatch = 3, kChannels = 36, kPixels = 6, kGroups = 3, kPerGroup = 12 * kPixels;
     const Tensor x = Tensor::random(variant.first({kBatch, kChannels, 2, 3}), 1);

@@ -100,7 +100,7 @@ Tensor images_of(const Variant& variant, const Shape& shape) {
   return Tensor::random(type, 1, 0, 256);
 }
 
-TEST(ReferenceImageInput, NormalisesBytes) {
+TEST(ReferenceImageInput, NormalizesBytes) {
   for_every_variant([](const Variant& variant) {
     const Tensor images = images_of(variant, {3, 2, 4, 5});
     const Tensor y = run(ops::image_input, {images, Tensor::scalars({.seed = 3})}, image_attributes(false, 2, variant.dtype),
@@ -126,7 +126,7 @@ TEST(ReferenceImageInput, CropsThePaddedImageThenFlipsIt) {
       const auto draw = ops::draw_image_augmentation(3, 8, 40 + static_cast<std::uint64_t>(n), kPadding);
       flips += draw.flip ? 1 : 0;
       for (std::int64_t c = 0; c < 2; ++c) {
-        // Zeros around the normalised image, cut out, turned around: on whole images, step by step.
+        // Zeros around the normalized image, cut out, turned around: on whole images, step by step.
         std::vector<std::vector<double>> padded(kHeight + 2 * kPadding, std::vector<double>(kWidth + 2 * kPadding, 0.0));
         for (std::int64_t h = 0; h < kHeight; ++h) {
           for (std::int64_t w = 0; w < kWidth; ++w) {
@@ -181,17 +181,17 @@ TEST(ReferenceInitialize, NormalHasTheMomentsOfANormal) {
   const Tensor w = run(ops::init_normal, {Tensor({.dtype = DType::f64, .shape = {40000}}), Tensor::scalars({.seed = 5})},
                        initial("std", 2.0, 1))[0];
   double moments[5] = {};
-  double neighbours = 0;
+  double neighbors = 0;
   for (std::int64_t i = 0; i < w.elements(); ++i) {
     for (int power = 1; power <= 4; ++power) moments[power] += std::pow(w[i] / 2.0, power) / 40000;
-    if (i > 0) neighbours += w[i] * w[i - 1] / 4 / 40000;
+    if (i > 0) neighbors += w[i] * w[i - 1] / 4 / 40000;
   }
   // Four standard errors of each.
   EXPECT_NEAR(moments[1], 0, 0.02);
   EXPECT_NEAR(moments[2], 1, 0.03);
   EXPECT_NEAR(moments[3], 0, 0.08);
   EXPECT_NEAR(moments[4], 3, 0.2);
-  EXPECT_NEAR(neighbours, 0, 0.02);
+  EXPECT_NEAR(neighbors, 0, 0.02);
 }
 
 TEST(ReferenceInitialize, UniformCoversMinusBoundToBelowBound) {

@@ -1,0 +1,147 @@
+#include "backends/cpu/simd/update.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/updates/quantized_momentum.h"
+
+// See simd_loops.cpp for how a file is compiled.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/simd/update.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backends/cpu/simd/rounding-inl.h"
+#include "backends/cpu/simd/tables.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace snug::backends::cpu::simd::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <typename T, typename D>
+HWY_INLINE void sgd_step(D d, const UpdateRule& rule, const SgdArrays<T>& a, std::int64_t i, const Chances<D>& chances) {
+  const auto weight = load(d, a.weight + i);
+  // Plus 0: a gradient of -0 becomes what a sum would be.
+  const auto gradient = hn::MulAdd(load(d, a.gradient + i), hn::Set(d, rule.gradient_scale), hn::Zero(d));
+  auto step = hn::MulAdd(hn::Set(d, rule.weight_decay), weight, gradient);
+  if (a.momentum != nullptr) {
+    const auto moved = hn::MulAdd(hn::Set(d, rule.momentum), load(d, a.momentum + i), step);
+    chances.store_momentum(moved, d, a.new_momentum + i);
+    step = rule.nesterov ? hn::MulAdd(hn::Set(d, rule.momentum), moved, step) : moved;
+  }
+  chances.store_weight(hn::NegMulAdd(hn::Set(d, rule.learning_rate), step, weight), d, a.new_weight + i);
+  store(hn::Zero(d), d, a.new_gradient + i);
+}
+
+template <typename T>
+void sgd(const UpdateRule& rule, const SgdArrays<T>& a, std::int64_t first, std::int64_t count) {
+  for_each_drawn<T>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count,
+                    [&](auto d, std::int64_t i, const std::uint32_t* words) {
+                      sgd_step<T>(d, rule, a, first + i, Chances<decltype(d)>(words));
+                    });
+}
+
+template <typename T>
+void adamw(const AdamwRule& rule, const AdamwArrays<T>& a, std::int64_t first, std::int64_t count) {
+  for_each_vector(count, [&](auto d, std::int64_t k) {
+    const std::int64_t i = first + k;
+    const auto set = [&](float value) { return hn::Set(d, value); };
+    const auto gradient = hn::Mul(load(d, a.gradient + i), set(rule.gradient_scale));
+    const auto moment =
+        hn::Add(hn::Mul(set(rule.first_decay), load(d, a.first + i)), hn::Mul(set(1 - rule.first_decay), gradient));
+    const auto square = hn::Mul(hn::Mul(set(1 - rule.second_decay), gradient), gradient);
+    const auto second = hn::Add(hn::Mul(set(rule.second_decay), load(d, a.second + i)), square);
+    const auto length = hn::Add(hn::Div(hn::Sqrt(second), set(rule.second_bias)), set(rule.epsilon));
+    const auto weight = hn::Mul(load(d, a.weight + i), set(rule.keeps));
+    store(hn::Sub(weight, hn::Mul(set(rule.rate), hn::Div(moment, length))), d, a.new_weight + i);
+    store(moment, d, a.new_first + i);
+    store(second, d, a.new_second + i);
+    store(hn::Zero(d), d, a.new_gradient + i);
+  });
+}
+
+// The momentum of a vector of codes, under a scale of 1.
+template <typename D>
+HWY_INLINE hn::Vec<D> values_of(D d, const std::uint8_t* codes) {
+  const hn::Rebind<std::int32_t, D> integers;
+  const hn::Rebind<std::uint8_t, D> narrow;
+  const auto shifted = hn::Add(hn::PromoteTo(integers, hn::LoadU(narrow, codes)), hn::Set(integers, ops::kZeroMomentum));
+  return hn::GatherIndex(d, ops::kMomentumValues.data(), hn::And(shifted, hn::Set(integers, 255)));
+}
+
+// ops::nearest_momentum and its code.
+template <typename D>
+HWY_INLINE void store_codes(D d, hn::Vec<D> shares, std::uint8_t* codes) {
+  const hn::Rebind<std::int32_t, D> integers;
+  const hn::Rebind<std::uint8_t, D> narrow;
+  auto number = hn::Zero(integers);
+  for (std::int32_t step = 128; step > 0; step /= 2) {
+    const auto bound = hn::GatherIndex(d, ops::kMomentumBounds.data(), hn::Add(number, hn::Set(integers, step - 1)));
+    const auto is_above = hn::RebindMask(integers, hn::Gt(shares, bound));
+    number = hn::Add(number, hn::IfThenElseZero(is_above, hn::Set(integers, step)));
+  }
+  const auto code = hn::And(hn::Sub(number, hn::Set(integers, ops::kZeroMomentum)), hn::Set(integers, 255));
+  hn::StoreU(hn::DemoteTo(narrow, code), narrow, codes);
+}
+
+template <typename T>
+void sgd_quantized(const UpdateRule& rule, const QuantizedSgdBlock<T>& b, std::int64_t first, std::int64_t count) {
+  HWY_ALIGN float moved[ops::kMomentumBlock];
+  HWY_ALIGN float sizes[hn::MaxLanes(Floats())] = {};
+  bool has_nan = false;
+  float largest = 0;
+  const auto step_of = [&](auto d, std::int64_t i, const std::uint32_t* words) {
+    const Chances<decltype(d)> chances(words);
+    // One rounding an operation: codes must not depend on whether a machine can fuse them.
+    const auto weight = load(d, b.weight + i);
+    const auto gradient = hn::Add(hn::Mul(load(d, b.gradient + i), hn::Set(d, rule.gradient_scale)), hn::Zero(d));
+    const auto step = hn::Add(gradient, hn::Mul(hn::Set(d, rule.weight_decay), weight));
+    const auto momentum = hn::Set(d, rule.momentum);
+    const auto now = hn::Add(hn::Mul(momentum, hn::Mul(values_of(d, b.codes + i), hn::Set(d, b.scale))), step);
+    hn::StoreU(now, d, moved + i);
+    const auto used = rule.nesterov ? hn::Add(step, hn::Mul(momentum, now)) : now;
+    chances.store_weight(hn::Sub(weight, hn::Mul(hn::Set(d, rule.learning_rate), used)), d, b.new_weight + i);
+    store(hn::Zero(d), d, b.new_gradient + i);
+    has_nan = has_nan || !hn::AllFalse(d, hn::IsNaN(now));
+    hn::StoreU(hn::Max(hn::LoadU(d, sizes), hn::Abs(now)), d, sizes);
+  };
+  for_each_drawn<T>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count, step_of);
+  for (const float size : sizes) largest = size > largest ? size : largest;
+  if (has_nan) largest = std::numeric_limits<float>::quiet_NaN();
+  *b.new_scale = largest;
+  for_each_vector(count, [&](auto d, std::int64_t i) {
+    const auto shares = largest == 0 ? hn::Zero(d) : hn::Div(hn::LoadU(d, moved + i), hn::Set(d, largest));
+    store_codes(d, shares, b.new_codes + i);
+  });
+}
+
+template <typename T>
+void combine(const Combination<T>& arrays, float a, float b, const Rounding& rounding, std::int64_t first, std::int64_t count) {
+  const auto step = [&](auto d, std::int64_t i, const std::uint32_t* words) {
+    const Chances<decltype(d)> chances(words);
+    const auto scaled = hn::Mul(hn::Set(d, a), load(d, arrays.one + first + i));
+    const auto sum = hn::MulAdd(hn::Set(d, b), load(d, arrays.other + first + i), scaled);
+    if (arrays.is_weight) {
+      chances.store_weight(sum, d, arrays.out + first + i);
+    } else {
+      chances.store_momentum(sum, d, arrays.out + first + i);
+    }
+  };
+  for_each_drawn<T>(rounding.stochastic, rounding.seed, rounding.counter_high, rounding.first_element + first, count, step);
+}
+
+template <typename T>
+constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>, .adamw = adamw<T>, .sgd_quantized = sgd_quantized<T>, .combine = combine<T>};
+
+SNUG_DEFINE_TABLES(UpdateLoops)
+
+}  // namespace snug::backends::cpu::simd::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace snug::backends::cpu::simd {
+
+SNUG_EXPORT_TABLES(UpdateLoops, update_loops)
+
+}  // namespace snug::backends::cpu::simd
+#endif

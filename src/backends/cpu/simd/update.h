@@ -1,0 +1,82 @@
+// What update rules do to stored numbers, vectorized by Highway. AdamW; SGD with its momentum as it is, in 8 bits
+// (ops/quantized_momentum.h says what is computed), or gathering gradients by itself (ops/momentum.cpp). T is float, Bfloat16 or
+// Half. One thread each.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/storage.h"
+
+namespace snug::backends::cpu::simd {
+
+// Numbers of 16 bits are rounded up or down by chance, in proportion, keyed by these (ops::rounding_word), or to nearest.
+struct Rounding {
+  bool stochastic;
+  std::uint64_t seed, counter_high;
+  std::int64_t first_element = 0;  // what element 0 is counted as; a multiple of 4
+};
+
+struct UpdateRule {
+  float learning_rate, momentum, weight_decay;
+  float gradient_scale;  // 1 / loss scale, and what clips
+  bool nesterov;
+  Rounding rounding;
+};
+
+// Where the weight, gradient and momentum are read and written: the same places or others; no momentum when null.
+template <typename T>
+struct SgdArrays {
+  const T *weight, *gradient, *momentum;
+  T *new_weight, *new_gradient, *new_momentum;
+};
+
+// The same of one block of a momentum in 8 bits.
+template <typename T>
+struct QuantizedSgdBlock {
+  const T *weight, *gradient;
+  const std::uint8_t* codes;
+  float scale;
+  T *new_weight, *new_gradient;
+  std::uint8_t* new_codes;
+  float* new_scale;
+};
+
+struct AdamwRule {
+  float first_decay, second_decay;  // beta1, beta2
+  float epsilon;
+  float keeps;           // of the weight: 1 - learning rate * weight decay
+  float rate;            // learning rate / (1 - beta1^t)
+  float second_bias;     // sqrt(1 - beta2^t)
+  float gradient_scale;  // 1 / loss scale, and what clips
+};
+
+// Where everything is read and written: the same places or others.
+template <typename T>
+struct AdamwArrays {
+  const T *weight, *gradient, *first, *second;
+  T *new_weight, *new_gradient, *new_first, *new_second;
+};
+
+template <typename T>
+struct Combination {
+  const T *one, *other;
+  T* out;
+  bool is_weight;  // what comes out is rounded as a weight, or as a momentum
+};
+
+template <typename T>
+struct UpdateLoops {
+  // One step of SGD for elements [first, first + count); clears the gradient. `first` is a multiple of 4.
+  void (*sgd)(const UpdateRule& rule, const SgdArrays<T>& arrays, std::int64_t first, std::int64_t count);
+  // One step of AdamW (ops/adamw.cpp), one rounding per operation, to nearest; clears the gradient.
+  void (*adamw)(const AdamwRule& rule, const AdamwArrays<T>& arrays, std::int64_t first, std::int64_t count);
+  // One block, of at most ops::kMomentumBlock elements, from element `first` of the weight on.
+  void (*sgd_quantized)(const UpdateRule& rule, const QuantizedSgdBlock<T>& block, std::int64_t first, std::int64_t count);
+  // out = a one + b other for elements [first, first + count); `first` is a multiple of 4.
+  void (*combine)(const Combination<T>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
+                  std::int64_t count);
+};
+template <typename T>
+const UpdateLoops<T>& update_loops();
+
+}  // namespace snug::backends::cpu::simd

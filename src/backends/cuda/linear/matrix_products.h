@@ -1,0 +1,53 @@
+// Matrix products by cuBLASLt, which takes its scratch from the caller: the plan's, and none of its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <cublasLt.h>
+
+#include "backends/cuda/device/device.h"
+#include "backends/cuda/device/handles.h"
+#include "ir/type.h"
+
+namespace snug::backends::cuda {
+
+// result[rows, columns] = left[rows, depth] * right[depth, columns], all row-major. A factor may be stored transposed.
+struct MatrixProblem {
+  std::int64_t rows, columns, depth;
+  bool left_transposed, right_transposed;  // stored as [depth, rows], [columns, depth]
+  DType dtype;                             // f32, f16 or bf16, of all three; sums are in f32
+};
+
+// An algorithm that was found for a problem, and the descriptions it works on.
+class MatrixProduct;
+
+// Bound kernels keep it alive: see CudaDevice::close_unused_libraries.
+class MatrixProducts : public std::enable_shared_from_this<MatrixProducts> {
+ public:
+  explicit MatrixProducts(CudaDevice& device);
+  ~MatrixProducts();
+  MatrixProducts(const MatrixProducts&) = delete;
+  MatrixProducts& operator=(const MatrixProducts&) = delete;
+
+  struct Choice {
+    std::shared_ptr<const MatrixProduct> product;  // none: refused
+    std::string refusal;
+    Bytes workspace;
+  };
+  const Choice& choose(const MatrixProblem& problem);
+
+  std::unique_ptr<BoundKernel> bind(const Choice& choice, const void* left, const void* right, void* result,
+                                    std::span<std::byte> workspace);
+
+ private:
+  using Handle = Owner<cublasLtHandle_t, cublasLtDestroy>;
+
+  CudaDevice& device_;
+  Handle handle_;
+  std::map<std::string, Choice> choices_;
+};
+
+}  // namespace snug::backends::cuda

@@ -1,0 +1,287 @@
+#include "data/images/image_folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <dirent.h>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <sys/stat.h>
+#include <vector>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "base/printable.h"
+#include "data/external_sort.h"
+#include "data/file.h"
+#include "data/file_index.h"
+#include "data/file_source.h"
+#include "data/images/image.h"
+#include "data/images/statistics.h"
+
+namespace snug::data {
+
+namespace {
+
+// Decoding takes milliseconds for a photograph: a few hundred are enough for means and deviations.
+constexpr std::int64_t kMeasured = 256;
+// Their names are in memory.
+constexpr std::size_t kMostClasses = 100'000;
+
+enum class EntryKind { folder, file, other };
+
+// Calls `take` for every entry whose name does not begin with a dot, in whatever order the system has them. Links are followed.
+void for_each_entry(const std::filesystem::path& folder, const std::function<void(std::string_view name, EntryKind kind)>& take) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(folder.c_str()), ::closedir);
+  if (listing == nullptr) throw_user_error("folder {} cannot be read: {}", folder.string(), system_message(errno));
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(listing.get());
+    if (entry == nullptr && errno != 0) throw_user_error("folder {} cannot be read: {}", folder.string(), system_message(errno));
+    if (entry == nullptr) return;
+    if (entry->d_name[0] == '.') continue;
+    EntryKind kind = entry->d_type == DT_DIR ? EntryKind::folder : entry->d_type == DT_REG ? EntryKind::file : EntryKind::other;
+    if (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN) {
+      struct stat status {};
+      if (::fstatat(::dirfd(listing.get()), entry->d_name, &status, 0) != 0) {
+        throw_user_error("{} cannot be read: {}", (folder / entry->d_name).string(), system_message(errno));
+      }
+      kind = S_ISDIR(status.st_mode) ? EntryKind::folder : S_ISREG(status.st_mode) ? EntryKind::file : EntryKind::other;
+    }
+    take(entry->d_name, kind);
+  }
+}
+
+bool is_image_name(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  std::string ending(name.substr(dot + 1));
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending == "png" || ending == "jpg" || ending == "jpeg";
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+std::vector<std::string> class_folders(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for_each_entry(folder, [&](std::string_view name, EntryKind kind) {
+    if (kind != EntryKind::folder) return;
+    if (names.size() == kMostClasses) throw_user_error("{} has more than {} class folders", folder.string(), kMostClasses);
+    names.emplace_back(name);
+  });
+  if (names.empty()) {
+    throw_user_error("{} has neither CIFAR-10 batches nor a folder of images for each class, as in {}", folder.string(),
+                     (folder / "cat" / "1.png").string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+// Where a file stands in the order by which files are set aside: eight bytes that look random, then the name. FNV-1a, then mixed:
+// names that differ by a digit must not stand together.
+std::string place_of(std::string_view class_name, std::string_view file_name) {
+  std::uint64_t hash = 0xCBF29CE484222325U;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  };
+  add(class_name);
+  add("/");
+  add(file_name);
+  const PhiloxBlock mixed = philox(hash, 0, 0);
+  std::string place;
+  for (const std::uint32_t word : {mixed.word[0], mixed.word[1]}) {
+    for (const unsigned shift : {24U, 16U, 8U, 0U}) place += static_cast<char>(word >> shift);
+  }
+  return place.append(file_name);
+}
+
+class ImageFolder : public ImageDataset {
+ public:
+  ImageFolder(const std::filesystem::path& folder, const std::string& name, std::int64_t side) {
+    description_.name = name;
+    description_.channels = 3;
+    description_.height = side;
+    description_.width = side;
+    const bool has_train = is_folder(folder / "train");
+    const bool has_test = is_folder(folder / "test");
+    if (has_train != has_test) {
+      throw_user_error("{} has a folder {} but none named {}: make both, or let {} have the class folders themselves",
+                       folder.string(), has_train ? "train" : "test", has_train ? "test" : "train", folder.string());
+    }
+    train_.folder = has_train ? folder / "train" : folder;
+    test_.folder = has_test ? folder / "test" : folder;
+    if (has_train) {
+      train_.prefix = "train/";
+      test_.prefix = "test/";
+    }
+    description_.class_names = class_folders(train_.folder);
+    description_.classes = static_cast<std::int64_t>(description_.class_names.size());
+    if (has_train) {
+      check_test_classes();
+      list_split(train_, "train");
+      list_split(test_, "test");
+    } else {
+      list_and_divide();
+    }
+    train_.files.finish();
+    test_.files.finish();
+    description_.train_examples = train_.files.size();
+    description_.test_examples = test_.files.size();
+    if (description_.test_examples == 0) {
+      throw_user_error(
+          "{} has too few images ({}) to set a tenth aside for testing: add more, or sort them into train and test folders",
+          folder.string(), description_.train_examples);
+    }
+    if (left_out_ > 0) {
+      const std::string names = printable(first_left_out_, 200);
+      description_.notes.push_back(
+          left_out_ == 1
+              ? fmt::format("{} is not a .png, .jpg or .jpeg file and is left out", names)
+              : fmt::format("{} files in the class folders of {} are not .png, .jpg or .jpeg and are left out; the first is {}",
+                            left_out_, folder.string(), names));
+    }
+    measure_channels(*this, kMeasured, description_);
+  }
+
+  const Description& description() const override { return description_; }
+
+  std::int32_t read_image(Split split, std::int64_t index, std::span<std::byte> pixels) const override {
+    const Side& side = split == Split::train ? train_ : test_;
+    const FileIndex::Entry entry = side.files.read(index);
+    const std::string& class_name = description_.class_names[static_cast<std::size_t>(entry.label)];
+    const std::filesystem::path path = side.folder / class_name / std::filesystem::path(entry.name);
+    try {
+      FileSource source(path);
+      Resizer resizer(description_.width, pixels);
+      decode_image(source, path.string(), resizer);
+      SNUG_CHECK(resizer.complete(), "{} was decoded only in part", path.string());
+    } catch (const UserError& error) {
+      throw UnreadableExample(error.what(), fingerprint_of(side.name_of(class_name, entry.name)));
+    }
+    return entry.label;
+  }
+
+ private:
+  struct Side {
+    std::filesystem::path folder;
+    // Of names in the fingerprint. None where one folder holds both sides: which side a file is on then depends on the others.
+    std::string prefix;
+    FileIndex files;
+
+    std::string name_of(const std::string& class_name, std::string_view file) const {
+      return prefix + class_name + '/' + std::string(file);
+    }
+  };
+
+  void append(Side& side, std::size_t label, std::string_view file) {
+    side.files.append(file, static_cast<std::int32_t>(label));
+    description_.fingerprint += fingerprint_of(side.name_of(description_.class_names[label], file));
+  }
+
+  // The names of a class's images, in whatever order the system has them; what else lies there is counted.
+  void for_each_image(const std::filesystem::path& folder, const std::function<void(std::string_view)>& take) {
+    bool any = false;
+    for_each_entry(folder, [&](std::string_view name, EntryKind kind) {
+      if (kind != EntryKind::file) return;
+      if (is_image_name(name)) {
+        any = true;
+        return take(name);
+      }
+      ++left_out_;
+      if (const std::string path = (folder / name).string(); left_out_ == 1 || path < first_left_out_) first_left_out_ = path;
+    });
+    if (!any) {
+      throw_user_error("class folder {} has no .png, .jpg or .jpeg file directly in it: add images or remove the folder",
+                       folder.string());
+    }
+  }
+
+  void check_test_classes() const {
+    for (const std::string& name : class_folders(test_.folder)) {
+      if (!std::ranges::binary_search(description_.class_names, name)) {
+        throw_user_error("class {} is in {} but not in {}: nothing could be learned of it", name, test_.folder.string(),
+                         train_.folder.string());
+      }
+    }
+  }
+
+  // A class of training need not be tested.
+  void list_split(Side& side, std::string_view split) {
+    for (std::size_t label = 0; label < description_.class_names.size(); ++label) {
+      const std::filesystem::path folder = side.folder / description_.class_names[label];
+      if (split == "test" && !is_folder(folder)) continue;
+      ExternalSort names;
+      for_each_image(folder, [&](std::string_view name) { names.add(name); });
+      names.drain([&](std::string_view name) { append(side, label, name); });
+    }
+  }
+
+  // A tenth of each class, rounded, for testing; one image at least where there are some ten.
+  void list_and_divide() {
+    std::int64_t images = 0;
+    std::size_t largest = 0;
+    std::int64_t largest_images = 0;
+    for (std::size_t label = 0; label < description_.class_names.size(); ++label) {
+      const std::int64_t count = divide_class(label, /*least=*/0);
+      images += count;
+      if (count > largest_images) largest = label;
+      largest_images = std::max(largest_images, count);
+    }
+    if (test_.files.size() > 0 || images < 10) return;
+    // Each class was too small for a tenth of its own: all of it once more, and one image of the largest is for testing.
+    train_.files = FileIndex();
+    left_out_ = 0;
+    description_.fingerprint = 0;
+    for (std::size_t label = 0; label < description_.class_names.size(); ++label) divide_class(label, label == largest ? 1 : 0);
+  }
+
+  // How many of a class are for testing. Rounding has a turn: up for some classes and down for others, so that many small classes
+  // give a tenth together. It looks at the class alone: were rests handed on to the next class, a file that is added to one would
+  // move files of the others. Each class keeps one image to train on.
+  static std::int64_t tests_of(std::size_t label, std::int64_t images, std::int64_t least) {
+    const auto turn = static_cast<std::int64_t>((5 + 3 * label) % 10);  // 5, 8, 1, 4, 7, 0, 3, 6, 9, 2, 5, ...
+    return std::min(std::max((images + turn) / 10, least), images - 1);
+  }
+
+  // Lists a class and returns how many images it has. Those for testing are the first in the order of place_of: a file that is
+  // added moves at most one other to the other side.
+  std::int64_t divide_class(std::size_t label, std::int64_t least) {
+    const std::string& class_name = description_.class_names[label];
+    ExternalSort names;
+    ExternalSort places;
+    for_each_image(train_.folder / class_name, [&](std::string_view name) {
+      names.add(name);
+      places.add(place_of(class_name, name));
+    });
+    const std::int64_t images = names.size();
+    const std::int64_t tests = tests_of(label, images, least);
+    std::string last_place;
+    std::int64_t number = 0;
+    places.drain([&](std::string_view place) {
+      if (++number == tests) last_place = place;
+    });
+    names.drain([&](std::string_view name) {
+      const bool is_test = tests > 0 && place_of(class_name, name) <= last_place;
+      append(is_test ? test_ : train_, label, name);
+    });
+    return images;
+  }
+
+  Description description_;
+  Side train_;
+  Side test_;
+  std::int64_t left_out_ = 0;  // files that are no images
+  std::string first_left_out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_image_folder(const std::filesystem::path& folder, const std::string& name, std::int64_t side) {
+  return std::make_unique<ImageFolder>(folder, name, side);
+}
+
+}  // namespace snug::data

@@ -1,0 +1,55 @@
+// One table of a TOML file, read key by key: each call names a key that may be there and puts its value where it belongs. What no
+// call has named is unknown.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace snug::settings {
+
+class RecipeTable {
+ public:
+  // The file's own table. UserError naming `source` and the line when the text is not TOML.
+  RecipeTable(std::string_view text, std::string source);
+
+  // A table within; empty when it is not there.
+  RecipeTable table(const std::string& key);
+
+  // Each leaves the value as it is when the key is not there, and throws UserError, naming the line, on another type.
+  void required_text(const std::string& key, std::string& value);
+  void text(const std::string& key, std::string& value);
+  void text(const std::string& key, std::optional<std::string>& value);
+  void texts(const std::string& key, std::vector<std::string>& values);
+  void count(const std::string& key, std::int64_t& value);
+  void count(const std::string& key, std::optional<std::int64_t>& value);
+  void count(const std::string& key, std::uint64_t& value);  // not negative
+  void number(const std::string& key, double& value);        // a whole one, too
+  void number(const std::string& key, std::optional<double>& value);
+  void numbers(const std::string& key, std::vector<double>& values);
+  void flag(const std::string& key, bool& value);
+  void flag(const std::string& key, std::optional<bool>& value);
+  void bytes(const std::string& key, std::optional<Bytes>& value);  // "24MB", or a whole number
+
+  // UserError about the first key that no call has named, with the nearest that one has.
+  void refuse_unknown_keys() const;
+  // UserError: source, line of the key ("optimizer.momentum") where it stands, the key, the sentence.
+  [[noreturn]] void refuse(const std::string& key, const std::string& sentence) const;
+
+ private:
+  struct File;
+  RecipeTable(std::shared_ptr<const File> file, std::string prefix) : file_(std::move(file)), prefix_(std::move(prefix)) {}
+  template <typename T>
+  std::optional<T> find(const std::string& key, const char* kind);
+
+  std::shared_ptr<const File> file_;
+  std::string prefix_;  // "optimizer." within that table
+  std::vector<std::string> known_;
+};
+
+}  // namespace snug::settings
