@@ -14,6 +14,12 @@
 #include "support/files.h"
 
 namespace snug::io {
+
+using support::bytes_of;
+using support::message_of;
+using support::TemporaryFolder;
+using support::write_bytes;
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backends/cpu/cpu.h"
 #include "backends/reference/reference.h"
 #include "frontend/zoo.h"
 #include "ir/text.h"
@@ -9,10 +10,16 @@
 #include "passes/model/add_shape.h"
 #include "plan/compile.h"
 #include "support/files.h"
-#include "support/small_session.h"
+#include "support/small_plan.h"
 #include <snug/error.h>
 
 namespace snug::io {
+
+using support::bytes_of;
+using support::message_of;
+using support::small_plan;
+using support::TemporaryFolder;
+using support::write_bytes;
 
 namespace {
 

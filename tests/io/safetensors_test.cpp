@@ -9,6 +9,10 @@
 
 namespace snug::io {
 
+using support::message_of;
+using support::TemporaryFolder;
+using support::write_bytes;
+
 namespace {
 
 // A file with this header and `data_bytes` bytes of data.

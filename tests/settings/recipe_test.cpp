@@ -9,6 +9,10 @@
 
 namespace snug::settings {
 
+using support::message_of;
+using support::TemporaryFolder;
+using support::write_bytes;
+
 namespace {
 
 Recipe full_recipe() {

@@ -8,9 +8,7 @@
 
 #include "support/temporary_folder.h"
 
-namespace snug::train {
-
-using support::TemporaryFolder;
+namespace snug::support {
 
 inline std::string bytes_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -32,4 +30,4 @@ std::string message_of(F f) {
   return "nothing was thrown";
 }
 
-}  // namespace snug::train
+}  // namespace snug::support

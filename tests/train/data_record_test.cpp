@@ -7,6 +7,8 @@
 
 namespace snug::train {
 
+using support::message_of;
+
 namespace {
 
 data::Description pets() {

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "frontend/zoo.h"
+#include "small_session.h"
 #include "support/files.h"
-#include "support/small_session.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
 
 namespace snug::train {
+
+using support::TemporaryFolder;
 
 namespace {
 

@@ -16,6 +16,9 @@
 
 namespace snug::train {
 
+using support::bytes_of;
+using support::TemporaryFolder;
+
 namespace {
 
 constexpr std::int64_t kWidth = 4;

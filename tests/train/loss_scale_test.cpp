@@ -8,12 +8,15 @@
 
 #include "base/error.h"
 #include "frontend/zoo.h"
+#include "small_session.h"
 #include "support/files.h"
 #include "support/labeled.h"
-#include "support/small_session.h"
 #include "train/snapshot.h"
 
 namespace snug::train {
+
+using support::TemporaryFolder;
+
 namespace {
 
 TEST(LossScale, DoublesAfterGoodStepsAndHalvesAfterAnOverflow) {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/small_session.h"
+#include "small_session.h"
 #include "train/random_batches.h"
 
 namespace snug::train {

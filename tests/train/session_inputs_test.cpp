@@ -15,6 +15,8 @@
 
 namespace snug::train {
 
+using support::message_of;
+
 namespace {
 
 constexpr std::int64_t kBatch = 6;

@@ -12,11 +12,16 @@
 #include "base/checksum.h"
 #include "base/pieces.h"
 #include "io/plan_file.h"
+#include "small_session.h"
 #include "support/files.h"
-#include "support/small_session.h"
 #include <snug/error.h>
 
 namespace snug::train {
+
+using support::bytes_of;
+using support::message_of;
+using support::TemporaryFolder;
+using support::write_bytes;
 
 namespace {
 

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "io/plan_file.h"
+#include "small_session.h"
 #include "support/files.h"
 #include "support/labeled.h"
-#include "support/small_session.h"
 #include "train/rewiring.h"
 #include "train/snapshot.h"
 #include "train/sparse_weights.h"
@@ -16,6 +16,8 @@
 #include <snug/error.h>
 
 namespace snug::train {
+
+using support::TemporaryFolder;
 
 namespace {
 

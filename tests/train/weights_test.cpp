@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "io/elements.h"
-#include "support/loose_tensors.h"
-#include "support/small_session.h"
+#include "loose_tensors.h"
+#include "small_session.h"
 #include <snug/error.h>
 
 namespace snug::train {
+
+using support::bytes_of;
+using support::message_of;
+using support::TemporaryFolder;
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/kernels.h"
 #include "backends/cpu/machine.h"
 #include "backends/cpu/onednn/conv2d.h"
 #include "backends/cpu/onednn/onednn.h"

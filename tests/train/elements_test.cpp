@@ -9,15 +9,15 @@
 #include <gtest/gtest.h>
 
 #include "base/half.h"
-#include "support/small_session.h"
+#include "small_session.h"
 
-namespace snug::io {
+namespace snug::train {
 
 namespace {
 
 std::uint16_t to_bf16(double value) {
   std::uint16_t bits = 0;
-  convert_elements(DType::f64, std::as_bytes(std::span(&value, 1)), DType::bf16, std::as_writable_bytes(std::span(&bits, 1)));
+  io::convert_elements(DType::f64, std::as_bytes(std::span(&value, 1)), DType::bf16, std::as_writable_bytes(std::span(&bits, 1)));
   return bits;
 }
 
@@ -30,7 +30,7 @@ TEST(Elements, ChannelsLastBecomesLogicalOrderAndBack) {
     }
   }
   std::vector<std::int32_t> logical(stored.size());
-  to_logical_order(type, std::as_bytes(std::span(stored)), std::as_writable_bytes(std::span(logical)));
+  io::to_logical_order(type, std::as_bytes(std::span(stored)), std::as_writable_bytes(std::span(logical)));
   std::vector<std::int32_t> expected;
   for (std::int32_t n = 0; n < 2; ++n) {
     for (std::int32_t c = 0; c < 3; ++c) {
@@ -39,7 +39,7 @@ TEST(Elements, ChannelsLastBecomesLogicalOrderAndBack) {
   }
   EXPECT_EQ(logical, expected);
   std::vector<std::int32_t> back(stored.size());
-  from_logical_order(type, std::as_bytes(std::span(logical)), std::as_writable_bytes(std::span(back)));
+  io::from_logical_order(type, std::as_bytes(std::span(logical)), std::as_writable_bytes(std::span(back)));
   EXPECT_EQ(back, stored);
 }
 
@@ -62,8 +62,8 @@ TEST(Elements, EveryNarrowNumberSurvivesTheWayThroughDoubles) {
       const auto bits = static_cast<std::uint16_t>(i);
       double value = 0;
       std::uint16_t back = 0;
-      convert_elements(dtype, std::as_bytes(std::span(&bits, 1)), DType::f64, std::as_writable_bytes(std::span(&value, 1)));
-      convert_elements(DType::f64, std::as_bytes(std::span(&value, 1)), dtype, std::as_writable_bytes(std::span(&back, 1)));
+      io::convert_elements(dtype, std::as_bytes(std::span(&bits, 1)), DType::f64, std::as_writable_bytes(std::span(&value, 1)));
+      io::convert_elements(DType::f64, std::as_bytes(std::span(&value, 1)), dtype, std::as_writable_bytes(std::span(&back, 1)));
       if (std::isnan(value)) continue;
       ASSERT_EQ(back, bits) << name_of(dtype);
     }
@@ -94,4 +94,4 @@ TEST(SessionStates, BytesAndDoublesAreTheSameValuesInEveryLayout) {
 
 }  // namespace
 
-}  // namespace snug::io
+}  // namespace snug::train

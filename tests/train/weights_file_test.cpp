@@ -4,12 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include "support/loose_tensors.h"
-#include "support/small_session.h"
+#include "loose_tensors.h"
+#include "small_session.h"
 #include "train/weights.h"
 #include <snug/error.h>
 
-namespace snug::io {
+namespace snug::train {
+
+using support::bytes_of;
+using support::message_of;
+using support::write_bytes;
 
 namespace {
 
@@ -97,18 +101,18 @@ TEST_F(Shards, TensorInTwoFilesIsRefused) {
 }
 
 TEST_F(Shards, TensorThatTheIndexDoesNotNameIsRefused) {
-  shards_[1].push_back({{.name = "more", .dtype = TensorDType::u8, .shape = {1}}, "x"});
+  shards_[1].push_back({{.name = "more", .dtype = io::TensorDType::u8, .shape = {1}}, "x"});
   put_together(folder_ / file_name(1), shards_[1]);
   EXPECT_EQ(refusal(), "'" + (folder_ / file_name(1)).string() + "' has the tensor 'more', which " + index() +
                            " does not name; fetch the index and its files again");
 }
 
 std::string refusal_of(const std::string& text) {
-  return message_of<UserError>([&] { parse_weights_index(text, "'i'"); });
+  return message_of<UserError>([&] { io::parse_weights_index(text, "'i'"); });
 }
 
 TEST(WeightsIndex, SaysWhichTensorIsInWhichFileAndPassesTheRestOver) {
-  const auto tensors = parse_weights_index(
+  const auto tensors = io::parse_weights_index(
       R"({"metadata": {"total_size": 1e99, "weight_map": {"x": "y"}, "list": [[{"a": 1}], "b"]}, "other": [1, {"c": null}],
           "weight_map": {"a": "1.safetensors", "weight_map": "..2"}, "last": false})",
       "'i'");
@@ -157,7 +161,7 @@ TEST(WeightsIndex, ChangedBytesAreRefusedOrGivePlainNames) {
     }
     if (i % 7 == 0) text.resize(random() % text.size());
     try {
-      for (const IndexedTensor& tensor : parse_weights_index(text, "'i'")) {
+      for (const io::IndexedTensor& tensor : io::parse_weights_index(text, "'i'")) {
         ++accepted;
         EXPECT_EQ(fs::path(tensor.file).filename().string(), tensor.file);
         EXPECT_NE(tensor.file, "..");
@@ -170,4 +174,4 @@ TEST(WeightsIndex, ChangedBytesAreRefusedOrGivePlainNames) {
 
 }  // namespace
 
-}  // namespace snug::io
+}  // namespace snug::train

@@ -10,6 +10,8 @@
 
 namespace snug::train {
 
+using support::write_bytes;
+
 struct LooseTensor {
   io::TensorInfo info;
   std::string bytes;

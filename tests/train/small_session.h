@@ -1,39 +1,21 @@
-// A network with everything a snapshot has to bring back: convolutions in the backend's layout, batch norm with running
-// statistics, dropout and augmentation that draw by seed and step, momentum.
+// The small network of support/small_plan.h, in a session.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "backends/cpu/cpu.h"
-#include "frontend/graph_builder.h"
-#include "plan/compile.h"
 #include "support/labeled.h"
+#include "support/small_plan.h"
 #include "support/state_bytes.h"
 #include "train/session.h"
 
 namespace snug::train {
 
-struct SmallModel {
-  DType dtype = DType::f32;
-  std::int64_t channels = 16;
-  std::int64_t classes = 5;
-  SparseOptions sparse = {};
-};
-
-inline constexpr std::int64_t kSmallBatch = 6;
-inline constexpr std::int64_t kSmallImage = 8;
-
-inline Plan small_plan(const Backend& backend, const SmallModel& model = {}) {
-  frontend::GraphBuilder b("small", kSmallBatch / 2);
-  ValueId x = b.images({.channels = 3, .height = kSmallImage, .width = kSmallImage, .crop_padding = 1});
-  x = b.conv2d("conv1", x, {.out_channels = model.channels, .padding = 1});
-  x = b.relu("relu1", b.batch_norm("bn1", x));
-  x = b.conv2d("conv2", x, {.out_channels = model.channels, .padding = 1, .bias = true});
-  x = b.dropout("dropout", b.relu("relu2", x), 0.3);
-  b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), model.classes));
-  return compile(std::move(b).finish(), backend, {.batch = kSmallBatch, .precision = model.dtype, .sparse = model.sparse});
-}
+using support::kSmallBatch;
+using support::kSmallImage;
+using support::small_plan;
+using support::SmallModel;
 
 inline Session small_session(std::uint64_t seed = 7, const SmallModel& model = {}) {
   const Backend backend = backends::cpu_backend(1);
