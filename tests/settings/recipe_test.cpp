@@ -117,8 +117,8 @@ TEST(Recipe, BudgetsArePrintedExactly) {
 
 TEST(Recipe, UnknownKeysAreRefusedWithTheNearestKnownOne) {
   EXPECT_EQ(refusal("model = \"x\"\n\nbacth = 5"), "recipe, line 3: there is no key 'bacth'; the nearest is 'batch'");
-  EXPECT_EQ(refusal("model = \"x\"\n[optimizer]\nmomentum = 1"),
-            "recipe, line 2: there is no key 'optimizer'; the nearest is 'optimizer'");
+  EXPECT_EQ(refusal("model = \"x\"\n[optimizr]\nmomentum = 1"),
+            "recipe, line 2: there is no key 'optimizr'; the nearest is 'optimizer'");
   EXPECT_EQ(refusal("model = \"x\"\n[optimizer]\nlr = 1\nmomentun = 0.5"),
             "recipe, line 3: there is no key 'optimizer.lr'; the nearest is 'optimizer.nesterov'");
   EXPECT_EQ(refusal("model = \"x\"\nschedule.gama = 1"),
