@@ -238,10 +238,9 @@ train::LoopSettings loop_settings(const settings::Recipe& recipe, const data::De
   schedule.gamma = asked.gamma;
   schedule.final = asked.final * recipe.optimizer.learning_rate;
   for (const double milestone : asked.milestones) schedule.milestones.push_back(epochs_to_steps(milestone));
-  using Kind = settings::ScheduleRecipe::Kind;
-  schedule.kind = asked.kind == Kind::cosine ? train::Schedule::Kind::cosine
-                  : asked.kind == Kind::step ? train::Schedule::Kind::step
-                                             : train::Schedule::Kind::constant;
+  schedule.kind = asked.kind == "cosine" ? train::Schedule::Kind::cosine
+                  : asked.kind == "step" ? train::Schedule::Kind::step
+                                         : train::Schedule::Kind::constant;
   train::check(schedule);
   if (recipe.sparse.nonzero && recipe.sparse.method != "fixed") {
     for (const double every : recipe.sparse.rewire_every) settings.rewiring.every.push_back(static_cast<std::uint64_t>(every));

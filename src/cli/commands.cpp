@@ -22,7 +22,7 @@
 #include "report/text.h"
 #include "report/timeline.h"
 #include "report/torch_snapshot.h"
-#include "settings/recipe.h"
+#include "settings/knobs.h"
 
 namespace snug::cli {
 
@@ -49,7 +49,7 @@ Costs costs_of(const Flags& flags, const FitRequest& request, const Backend& bac
 Planned make_plan(const Flags& flags, const PassOptions& passes) {
   if (!names_recipe(flags)) examples_of(flags);  // says what is missing
   settings::Recipe recipe = recipe_of(flags);
-  const bool has_data = flags.data || names_recipe(flags);
+  const bool has_data = flags.has("data") || names_recipe(flags);
   if (!has_data) recipe.data = "random";
   const data::Description data = has_data ? open_data(recipe)->description() : random_description(recipe);
   note_each(data.notes);
@@ -96,14 +96,13 @@ Examples examples_of(const Flags& flags) {
   if (!flags.model) {
     throw_user_error("'snug {0}' needs a model, as in 'snug {0} wrn-28-2 --batch 100' (see 'snug {0} --help')", flags.command);
   }
-  Examples examples{.batch = flags.batch ? count_of("batch", *flags.batch) : settings::Recipe().batch, .microbatch = {}};
-  if (flags.microbatch) {
-    examples.microbatch = count_of("microbatch", *flags.microbatch);
-    if (*examples.microbatch > examples.batch) {
-      throw_user_error("--microbatch {} is more than --batch {}; use at most that", *examples.microbatch, examples.batch);
-    }
+  settings::Recipe recipe;
+  for (const std::string_view key : {"batch", "microbatch"}) {
+    if (flags.has(key)) take(settings::knob(key), flags.knobs.find(key)->second, recipe);
   }
-  return examples;
+  if (recipe.microbatch.value_or(1) > recipe.batch)
+    throw_user_error("--microbatch {} is more than --batch {}; use at most that", *recipe.microbatch, recipe.batch);
+  return {.batch = recipe.batch, .microbatch = recipe.microbatch};
 }
 
 void run_plan(const Flags& flags) {

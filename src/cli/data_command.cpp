@@ -8,10 +8,10 @@
 #include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "cli/recipe_flags.h"
 #include "data/dataset.h"
 #include "data/images/get_cifar10.h"
 #include "report/text.h"
+#include "settings/knobs.h"
 
 namespace snug::cli {
 
@@ -45,8 +45,10 @@ void get(const Flags& flags) {
 }
 
 void info(const Flags& flags) {
-  const std::int64_t size = flags.image_size ? count_of("image_size", *flags.image_size) : 0;
-  const std::unique_ptr<data::Dataset> dataset = data::open_dataset(flags.dataset, {.image_size = size});
+  settings::Recipe recipe;
+  for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
+  const std::unique_ptr<data::Dataset> dataset =
+      data::open_dataset(flags.dataset, {.image_size = recipe.image_size.value_or(0)});
   const data::Description& data = dataset->description();
   note_each(data.notes);
   if (flags.json) {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "frontend/zoo.h"
+#include "settings/knobs.h"
 
 namespace snug::cli {
 
@@ -82,11 +83,34 @@ void put_entry(std::string& out, std::string_view name, std::string_view descrip
   out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
+void put_option(std::string& out, const CLI::Option& option) {
+  const std::string name = option.get_name(option.get_positional());
+  put_entry(out, option.get_type_name().empty() ? name : name + " " + option.get_type_name(), option.get_description());
+}
+
+// Knobs stand under the headings of their topics, in the order of the table; what belongs to the command alone comes last.
 void put_options(std::string& out, const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options()) {
-    const std::string name = option->get_name(option->get_positional());
-    put_entry(out, option->get_type_name().empty() ? name : name + " " + option->get_type_name(), option->get_description());
+  const std::vector<const CLI::Option*> options = app.get_options();
+  const auto put_those = [&](std::string_view heading, const auto& belongs) {
+    const auto first = std::ranges::find_if(options, belongs);
+    if (first == options.end()) return;
+    if (!heading.empty()) out += fmt::format("\n{}\n", heading);
+    for (const CLI::Option* option : options) {
+      if (belongs(option)) put_option(out, *option);
+    }
+  };
+  const auto topic_of = [](const CLI::Option* option) {
+    return std::ranges::find(settings::kTopics, option->get_group(), settings::heading_of);
+  };
+  put_those("", [&](const CLI::Option* option) { return option->get_positional(); });
+  bool has_topics = false;
+  for (const settings::Topic& topic : settings::kTopics) {
+    put_those(heading_of(topic), [&](const CLI::Option* option) { return topic_of(option) == &topic; });
+    has_topics = has_topics || std::ranges::any_of(options, [&](const CLI::Option* option) { return topic_of(option) == &topic; });
   }
+  put_those(has_topics ? "this command" : "", [&](const CLI::Option* option) {
+    return !option->get_positional() && topic_of(option) == settings::kTopics.end();
+  });
 }
 
 const CommandHelp& help_of(const std::string& command) {

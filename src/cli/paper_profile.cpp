@@ -1,7 +1,4 @@
 // 'snug profile --accounting paper': the report's rules instead of a plan.
-#include <array>
-#include <utility>
-
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -9,6 +6,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "report/paper_report.h"
+#include "settings/knobs.h"
 
 namespace snug::cli {
 
@@ -16,25 +14,12 @@ namespace {
 
 // What changes a plan and cannot change this: saying nothing would look as if it had been followed.
 void refuse_flags_of_plans(const Flags& flags) {
-  const std::array<std::pair<std::string_view, bool>, 16> given{{{"--budget", flags.budget.has_value()},
-                                                                 {"--allow", flags.allow.has_value()},
-                                                                 {"--min-microbatch", flags.min_microbatch.has_value()},
-                                                                 {"--statistics-group", flags.statistics_group.has_value()},
-                                                                 {"--compress", flags.compress.has_value()},
-                                                                 {"--data", flags.data.has_value()},
-                                                                 {"--device", flags.device.has_value()},
-                                                                 {"--momentum", flags.momentum.has_value()},
-                                                                 {"--clip-norm", flags.clip_norm.has_value()},
-                                                                 {"--momentum-bits", flags.momentum_bits.has_value()},
-                                                                 {"--nesterov", flags.nesterov.has_value()},
-                                                                 {"--drop-gradients", flags.drop_gradients},
-                                                                 {"--threads", flags.threads.has_value()},
-                                                                 {"--workspace-limit", flags.workspace_limit.has_value()},
-                                                                 {"--disable-pass", !flags.disabled_passes.empty()},
-                                                                 {"--enable-pass", !flags.enabled_passes.empty()}}};
-  for (const auto& [flag, is_given] : given) {
-    if (is_given) throw_user_error("{} is about plans, and --accounting paper makes none; leave one of them out", flag);
+  constexpr std::string_view kAboutPlans = "{} is about plans, and --accounting paper makes none; leave one of them out";
+  for (const settings::Knob& knob : settings::knobs()) {
+    if (flags.has(knob.key) && !includes(knob.offered, settings::Offered::paper)) throw_user_error(kAboutPlans, knob.flag);
   }
+  if (!flags.disabled_passes.empty()) throw_user_error(kAboutPlans, "--disable-pass");
+  if (!flags.enabled_passes.empty()) throw_user_error(kAboutPlans, "--enable-pass");
 }
 
 std::int64_t value_bytes(const std::string& precision) {
@@ -65,30 +50,28 @@ void run_paper_profile(const Flags& flags) {
     throw_user_error("--accounting paper takes a model and not a recipe such as '{}', most of which is about plans",
                      *flags.model);
   }
-  const Examples examples = examples_of(flags);
-  const std::string precision = flags.precision.value_or("fp32");
-  const paper::Strategy strategy = paper::parse_strategy(flags.checkpoint.value_or("none"));
-  const paper::Options options{.value_bytes = value_bytes(precision),
-                               .nonzero = flags.nonzero ? number_of("sparse.nonzero", *flags.nonzero) : 1.0};
+  examples_of(flags);  // says what is missing
+  settings::Recipe recipe{.model = *flags.model};
+  for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
+  const paper::Strategy strategy = paper::parse_strategy(recipe.checkpoint.value_or("none"));
+  const paper::Options options{.value_bytes = value_bytes(recipe.precision), .nonzero = recipe.sparse.nonzero.value_or(1)};
   const auto build = [&](std::int64_t batch) {
-    Program model =
-        frontend::build_zoo_model(*flags.model, {.batch = batch,
-                                                 .classes = flags.classes ? count_of("classes", *flags.classes) : 0,
-                                                 .image_size = flags.image_size ? count_of("image_size", *flags.image_size) : 0});
-    frontend::freeze(model, flags.frozen);
+    Program model = frontend::build_zoo_model(
+        recipe.model, {.batch = batch, .classes = recipe.classes.value_or(0), .image_size = recipe.image_size.value_or(0)});
+    frontend::freeze(model, recipe.freeze);
     return model;
   };
-  const std::int64_t microbatch = examples.microbatch.value_or(examples.batch);
+  const std::int64_t microbatch = recipe.microbatch.value_or(recipe.batch);
   const Program model = build(microbatch);
   report::PaperReport report{.model = model.name,
                              .parameters = frontend::parameter_count(model),
-                             .batch = examples.batch,
+                             .batch = recipe.batch,
                              .microbatch = microbatch,
-                             .precision = precision,
+                             .precision = recipe.precision,
                              .nonzero = options.nonzero,
                              .asked = paper::account(model, strategy, options),
                              .strategies = {},
-                             .baseline_bytes = paper::account(build(examples.batch), {}).total()};
+                             .baseline_bytes = paper::account(build(recipe.batch), {}).total()};
   for (const paper::Strategy& one : strategies_to_compare(model, strategy)) {
     report.strategies.push_back(paper::account(model, one, options));
   }

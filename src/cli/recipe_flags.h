@@ -8,11 +8,6 @@
 
 namespace snug::cli {
 
-// The number that a flag was given, within the limits of the recipe's key that means the same ("optimizer.momentum"); UserError
-// naming the flag when it is none or out of range.
-std::int64_t count_of(std::string_view key, std::string_view text);
-double number_of(std::string_view key, std::string_view text);
-
 // Whether MODEL is the name of a recipe's file.
 bool names_recipe(const Flags& flags);
 
@@ -25,11 +20,11 @@ FitRequest request_of(const Flags& flags, const settings::Recipe& recipe, const 
 // A sentence where --checkpoint limits bytes that no plan can keep to: the plan then takes the least that was found.
 std::vector<std::string> unkept_limits(const FitRequest& request, const Plan& plan);
 
-// UserError naming the first flag that was given: a run goes on as its folder says.
-void refuse_flags_on_resume(const Flags& flags);
+// The recipe of a run that goes on, with the flags that were given. UserError naming the first that cannot change.
+settings::Recipe recipe_to_resume(const Flags& flags, settings::Recipe recipe);
 
 // UserError unless `now` differs from what the run was made with only in what its saved plan leaves open: how long it goes on,
-// the learning rate and its schedule, how often it is tested and saved.
+// the learning rate and its schedule, how often it is tested and saved. It names the first difference.
 void refuse_other_run(const settings::Recipe& made_with, const settings::Recipe& now);
 
 }  // namespace snug::cli

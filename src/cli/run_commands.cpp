@@ -12,6 +12,7 @@
 #include "cli/stop_signal.h"
 #include "report/json.h"
 #include "report/text.h"
+#include "settings/knobs.h"
 #include "train/data_record.h"
 #include "train/overheads.h"
 #include "train/run_folder.h"
@@ -62,7 +63,7 @@ std::unique_ptr<data::Dataset> open_test_data(const Flags& flags, const settings
     throw_user_error("the classes of '{}' are not those that the run was trained on: {}; give data with the same classes",
                      now.name, difference);
   }
-  if (flags.data) return dataset;
+  if (flags.has("data")) return dataset;
   const std::string difference = train::describe_difference(trained, now);
   if (trained.train_examples > 0 && !difference.empty())
     note(fmt::format("snug: the run's data has changed since it was trained: {}", difference));
@@ -84,9 +85,7 @@ void run_eval(const Flags& flags) {
   const data::Description trained = trained_on(snapshot, recipe);
   recipe.classes = recipe.classes.value_or(trained.classes);
   recipe.image_size = trained.height;
-  if (flags.data) recipe.data = *flags.data;
-  if (flags.device) recipe.device = *flags.device;
-  if (flags.threads) recipe.threads = count_of("threads", *flags.threads);
+  for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
   settings::check_recipe(recipe, settings::SaidBy::flags);
   const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
   // Images are normalized as those were that the weights were trained on.

@@ -7,6 +7,7 @@
 #include "cli/recipe_flags.h"
 #include "io/file_io.h"
 #include "report/page.h"
+#include "settings/knobs.h"
 
 namespace snug::cli {
 
@@ -17,8 +18,8 @@ std::pair<Bytes, Bytes> parse_range(const std::string& text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string::npos)
     throw_user_error("--budgets takes the smallest and the largest, as in 6.7MB..24MB, not '{}'", text);
-  const Bytes smallest = parse_size("--budgets", text.substr(0, dots));
-  const Bytes largest = parse_size("--budgets", text.substr(dots + 2));
+  const Bytes smallest = settings::parse_size("--budgets", text.substr(0, dots));
+  const Bytes largest = settings::parse_size("--budgets", text.substr(dots + 2));
   if (smallest > largest)
     throw_user_error("--budgets {} begins with the larger one; write {}..{}", text, text.substr(dots + 2), text.substr(0, dots));
   return {smallest, largest};
@@ -28,12 +29,11 @@ std::pair<Bytes, Bytes> parse_range(const std::string& text) {
 
 void run_sweep(const Flags& flags) {
   examples_of(flags);  // the model is there
-  Flags recipe_flags = flags;
-  recipe_flags.steps.reset();  // of a point, not of a run
-  SweepRequest request{.recipe = recipe_of(recipe_flags), .random_data = !flags.data, .costs = flags.costs};
+  SweepRequest request{.recipe = recipe_of(flags), .random_data = !flags.has("data"), .costs = flags.costs};
   if (flags.budgets) request.between = parse_range(*flags.budgets);
-  if (flags.points) request.points = static_cast<std::size_t>(parse_count("--points", *flags.points, 1, 1000));
-  if (flags.steps) request.steps = static_cast<int>(parse_count("--steps", *flags.steps, 1, 1'000'000));
+  if (flags.points) request.points = static_cast<std::size_t>(settings::parse_count("--points", *flags.points, {.least = 1, .most = 1000}));
+  if (flags.timed_steps)
+    request.steps = static_cast<int>(settings::parse_count("--steps", *flags.timed_steps, {.least = 1, .most = 1'000'000}));
   request.say = note;
   if (flags.html) io::require_writable(*flags.html);  // what takes minutes to measure should not be lost to a bad path
   const Sweep sweep = snug::run_sweep(request);

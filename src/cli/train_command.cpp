@@ -26,6 +26,7 @@
 #include "report/layers.h"
 #include "report/reference_kernels.h"
 #include "report/text.h"
+#include "settings/knobs.h"
 #include "train/data_record.h"
 #include "train/overheads.h"
 #include "train/run_folder.h"
@@ -82,36 +83,26 @@ std::vector<report::ReferenceNode> warn_of_reference_kernels(const Plan& plan, c
   return nodes;
 }
 
-// The plan that --plan names says all that these would.
-void refuse_flags_beside_plan(const Flags& flags) {
-  const std::pair<std::string_view, const std::optional<std::string>*> settled[] = {
-      {"--microbatch", &flags.microbatch}, {"--min-microbatch", &flags.min_microbatch},   {"--checkpoint", &flags.checkpoint},
-      {"--compress", &flags.compress},     {"--workspace-limit", &flags.workspace_limit}, {"--allow", &flags.allow}};
-  for (const auto& [name, value] : settled) {
-    if (*value) throw_user_error("the plan in '{}' is run as it is; leave out {}", *flags.plan, name);
+// The plan that --plan names says all that these would. Of the form of the model that was planned flags may say the same.
+void refuse_flags_beside_plan(const Flags& flags, const settings::Recipe& asked, const settings::Recipe& planned, bool says_form) {
+  for (const settings::Knob& knob : settings::knobs()) {
+    if (!flags.has(knob.key)) continue;
+    if (knob.plan_says == settings::PlanSays::how)
+      throw_user_error("the plan in '{}' is run as it is; leave out {}", *flags.plan, knob.flag);
+    if (knob.plan_says == settings::PlanSays::form && says_form && !is_same(knob, asked, planned))
+      throw_user_error("the plan in '{0}' was made with {1} {2}; leave out {1}, or plan again", *flags.plan, knob.flag,
+                       is_told(knob, planned) ? print_value(knob, planned) : "1");
   }
-  if (flags.drop_gradients) throw_user_error("the plan in '{}' is run as it is; leave out --drop-gradients", *flags.plan);
-}
-
-// The same of the form of the model that was planned, where they say another one.
-void refuse_other_form(const Flags& flags, const ModelForm& asked, const Plan& plan) {
-  if (!plan.form) return;
-  const auto refuse = [&](std::string_view flag, const auto& planned) {
-    throw_user_error("the plan in '{0}' was made with {1} {2}; leave out {1}, or plan again", *flags.plan, flag, planned);
-  };
-  if (flags.precision && asked.precision != plan.form->precision) refuse("--precision", plan.form->precision);
-  if (flags.nonzero && asked.nonzero != plan.form->nonzero) refuse("--nonzero", plan.form->nonzero);
-  if (flags.momentum_bits && asked.momentum_bits != plan.form->momentum_bits) refuse("--momentum-bits", plan.form->momentum_bits);
 }
 
 // The plan to train with, and the recipe with what was chosen for it.
 Fit plan_run(const Flags& flags, settings::Recipe& recipe, const data::Description& data, const Backend& backend,
              const CostTable& costs) {
   if (flags.plan) {
-    refuse_flags_beside_plan(flags);
     Plan plan = io::read_plan_file(*flags.plan);
-    refuse_other_form(flags, form_of(recipe), plan);
-    recipe = as_planned(std::move(recipe), plan);
+    settings::Recipe planned = as_planned(recipe, plan);
+    refuse_flags_beside_plan(flags, recipe, planned, plan.form.has_value());
+    recipe = std::move(planned);
     plan = adopt_plan(std::move(plan), *flags.plan, recipe, data, backend);
     if (!plan.made_for.empty() && plan.made_for != backend.made_for()) {
       note(fmt::format("snug: the plan in '{}' was made for {}; here it runs on {}, where another may be faster: plan again here",
@@ -180,11 +171,8 @@ data::Description data_to_resume(const train::RunFolder& folder, const train::Fo
 
 Run go_on(const Flags& flags) {
   if (!flags.out) throw UserError("--resume goes on with the run in --out; name its folder, as in --out runs/x --resume");
-  refuse_flags_on_resume(flags);
   train::RunFolder folder = train::RunFolder::resume(*flags.out);
-  settings::Recipe recipe = folder.recipe();
-  if (flags.data) recipe.data = *flags.data;
-  recipe = with_whole_paths(std::move(recipe));
+  settings::Recipe recipe = with_whole_paths(recipe_to_resume(flags, folder.recipe()));
   const train::FoundSnapshot latest = folder.find_latest_good();
   for (const std::string& warning : latest.warnings) note("snug: " + warning);
   if (!latest.snapshot && !latest.warnings.empty()) {

@@ -39,8 +39,7 @@ struct OptimizerRecipe {
 };
 
 struct ScheduleRecipe {
-  enum class Kind : std::uint8_t { constant, step, cosine };
-  Kind kind = Kind::constant;
+  std::string kind = "constant";   // constant, step or cosine
   std::int64_t warmup_steps = 0;   // the rate rises linearly from 0
   std::vector<double> milestones;  // epochs, rising; `step`: after each the rate is multiplied by gamma
   double gamma = 0.1;
@@ -105,7 +104,7 @@ Recipe parse_recipe(std::string_view text, std::string_view source = "recipe");
 Recipe read_recipe(const std::filesystem::path& path);
 
 // What parse_recipe also asks of a recipe that comes from elsewhere: ranges, and what does not go together. The refusal names
-// keys, or flags to whoever gave flags.
+// keys, or flags to whoever gave flags. The knobs themselves are in settings/knobs.h.
 enum class SaidBy : std::uint8_t { recipe, flags };
 void check_recipe(const Recipe& recipe, SaidBy said_by);
 

@@ -188,46 +188,46 @@ void RecipeTable::required_text(const std::string& key, std::string& value) {
   value = *found;
 }
 
-void RecipeTable::text(const std::string& key, std::string& value) {
+void RecipeTable::read(const std::string& key, std::string& value) {
   if (auto found = find<std::string>(key, "a text")) value = std::move(*found);
 }
 
-void RecipeTable::text(const std::string& key, std::optional<std::string>& value) {
+void RecipeTable::read(const std::string& key, std::optional<std::string>& value) {
   if (auto found = find<std::string>(key, "a text")) value = std::move(found);
 }
 
-void RecipeTable::count(const std::string& key, std::int64_t& value) {
+void RecipeTable::read(const std::string& key, std::int64_t& value) {
   if (const auto found = find<std::int64_t>(key, "a whole number")) value = *found;
 }
 
-void RecipeTable::count(const std::string& key, std::optional<std::int64_t>& value) {
+void RecipeTable::read(const std::string& key, std::optional<std::int64_t>& value) {
   if (const auto found = find<std::int64_t>(key, "a whole number")) value = found;
 }
 
-void RecipeTable::count(const std::string& key, std::uint64_t& value) {
+void RecipeTable::read(const std::string& key, std::uint64_t& value) {
   const auto found = find<std::int64_t>(key, "a whole number");
   if (!found) return;
   if (*found < 0) refuse(prefix_ + key, "must not be negative");
   value = static_cast<std::uint64_t>(*found);
 }
 
-void RecipeTable::number(const std::string& key, double& value) {
+void RecipeTable::read(const std::string& key, double& value) {
   if (const auto found = find<double>(key, "a number")) value = *found;
 }
 
-void RecipeTable::number(const std::string& key, std::optional<double>& value) {
+void RecipeTable::read(const std::string& key, std::optional<double>& value) {
   if (const auto found = find<double>(key, "a number")) value = found;
 }
 
-void RecipeTable::flag(const std::string& key, bool& value) {
+void RecipeTable::read(const std::string& key, bool& value) {
   if (const auto found = find<bool>(key, "true or false")) value = *found;
 }
 
-void RecipeTable::flag(const std::string& key, std::optional<bool>& value) {
+void RecipeTable::read(const std::string& key, std::optional<bool>& value) {
   if (const auto found = find<bool>(key, "true or false")) value = *found;
 }
 
-void RecipeTable::texts(const std::string& key, std::vector<std::string>& values) {
+void RecipeTable::read(const std::string& key, std::vector<std::string>& values) {
   known_.push_back(key);
   const toml::node* node = find_node(file_->root, prefix_ + key);
   if (node == nullptr) return;
@@ -239,7 +239,7 @@ void RecipeTable::texts(const std::string& key, std::vector<std::string>& values
   }
 }
 
-void RecipeTable::numbers(const std::string& key, std::vector<double>& values) {
+void RecipeTable::read(const std::string& key, std::vector<double>& values) {
   known_.push_back(key);
   const toml::node* node = find_node(file_->root, prefix_ + key);
   if (node == nullptr) return;
@@ -251,7 +251,7 @@ void RecipeTable::numbers(const std::string& key, std::vector<double>& values) {
   }
 }
 
-void RecipeTable::bytes(const std::string& key, std::optional<Bytes>& value) {
+void RecipeTable::read(const std::string& key, std::optional<Bytes>& value) {
   const toml::node* node = find_node(file_->root, prefix_ + key);
   if (node != nullptr && node->is_integer()) {
     known_.push_back(key);

@@ -23,18 +23,18 @@ class RecipeTable {
 
   // Each leaves the value as it is when the key is not there, and throws UserError, naming the line, on another type.
   void required_text(const std::string& key, std::string& value);
-  void text(const std::string& key, std::string& value);
-  void text(const std::string& key, std::optional<std::string>& value);
-  void texts(const std::string& key, std::vector<std::string>& values);
-  void count(const std::string& key, std::int64_t& value);
-  void count(const std::string& key, std::optional<std::int64_t>& value);
-  void count(const std::string& key, std::uint64_t& value);  // not negative
-  void number(const std::string& key, double& value);        // a whole one, too
-  void number(const std::string& key, std::optional<double>& value);
-  void numbers(const std::string& key, std::vector<double>& values);
-  void flag(const std::string& key, bool& value);
-  void flag(const std::string& key, std::optional<bool>& value);
-  void bytes(const std::string& key, std::optional<Bytes>& value);  // "24MB", or a whole number
+  void read(const std::string& key, std::string& value);
+  void read(const std::string& key, std::optional<std::string>& value);
+  void read(const std::string& key, std::vector<std::string>& values);
+  void read(const std::string& key, std::int64_t& value);
+  void read(const std::string& key, std::optional<std::int64_t>& value);
+  void read(const std::string& key, std::uint64_t& value);  // not negative
+  void read(const std::string& key, double& value);         // a whole one, too
+  void read(const std::string& key, std::optional<double>& value);
+  void read(const std::string& key, std::vector<double>& values);
+  void read(const std::string& key, bool& value);
+  void read(const std::string& key, std::optional<bool>& value);
+  void read(const std::string& key, std::optional<Bytes>& value);  // "24MB", or a whole number
 
   // UserError about the first key that no call has named, with the nearest that one has.
   void refuse_unknown_keys() const;

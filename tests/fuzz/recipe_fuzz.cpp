@@ -13,7 +13,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                     .init = "w",
                                     .init_prefix = "p.",
                                     .init_partial = true,
-                                    .schedule = {.kind = snug::settings::ScheduleRecipe::Kind::step, .milestones = {60, 120.5}}});
+                                    .schedule = {.kind = "step", .milestones = {60, 120.5}}});
   return snug::fuzz::mutate_from(seed, data, size, max_size);
 }
 

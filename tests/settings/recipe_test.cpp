@@ -49,7 +49,7 @@ Recipe full_recipe() {
                         .weight_decay = 1e-5,
                         .clip_norm = 1.0,
                         .momentum_bits = 8},
-          .schedule = {.kind = ScheduleRecipe::Kind::step,
+          .schedule = {.kind = "step",
                        .warmup_steps = 10,
                        .milestones = {60, 120.5, 160},
                        .gamma = 0.2,
@@ -129,8 +129,8 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   const std::string model = "model = \"x\"\n";
   EXPECT_EQ(refusal(""), "recipe has no model; add a line model = \"...\"");
   EXPECT_EQ(refusal("model = 3"), "recipe, line 1: model must be a text");
-  EXPECT_EQ(refusal(model + "compress = 3"), "recipe, line 2: compress takes 8, 4 or 2 bits, not 3");
-  EXPECT_EQ(refusal(model + "[optimizer]\nmomentum_bits = 4"), "recipe, line 3: optimizer.momentum_bits takes 8 or 32, not 4");
+  EXPECT_EQ(refusal(model + "compress = 3"), "recipe, line 2: compress is 3; it can be 8, 4, 2");
+  EXPECT_EQ(refusal(model + "[optimizer]\nmomentum_bits = 4"), "recipe, line 3: optimizer.momentum_bits is 4; it can be 8, 32");
   EXPECT_EQ(refusal(model + "batch = 1.5"), "recipe, line 2: batch must be a whole number");
   EXPECT_EQ(refusal(model + "batch = 0"), "recipe, line 2: batch takes a whole number from 1 to 1000000000, not 0");
   EXPECT_EQ(refusal(model + "batch = \"5\""), "recipe, line 2: batch must be a whole number");
