@@ -239,8 +239,8 @@ std::vector<Sequence> sequences() {
   for (const Training& training : {Training{"fp32", "fp32", {}, {}}, Training{"fp16", "fp16", {}, {}},
                                    Training{"fp16, 30% of the weights, 6.7 MB", "fp16", 0.3, Bytes(6'700'000)}}) {
     settings::Recipe recipe;
-    recipe.precision = training.precision;
-    recipe.sparse.nonzero = training.nonzero;
+    recipe.methods.precision = parse_precision(training.precision);
+    recipe.methods.nonzero = training.nonzero;
     recipe.budget_bytes = training.budget;
     for (const char* environment : {"", "CUDA_MODULE_LOADING=EAGER", "CUDA_DEVICE_MAX_CONNECTIONS=1"}) {
       all.push_back({fmt::format("training {}{}{}", training.name, *environment == '\0' ? "" : ", ", environment), environment,

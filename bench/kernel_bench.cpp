@@ -45,7 +45,7 @@ struct Options {
   std::string plan;             // a file; empty: made here
   std::string precision = "fp32";
   std::string workspace_limit;       // of a kernel; empty: none
-  std::vector<std::string> passes;   // that run only on request
+  bool prepacks = false;             // weights that kernels want in another layout
   std::vector<std::string> without;  // kernels to leave out
 };
 
@@ -137,9 +137,10 @@ Plan plan_of(const Options& options, const Backend& backend) {
                                                 .augment = true}),
       backend,
       {.batch = options.batch,
-       .precision = dtype,
-       .passes = {.enabled = options.passes},
-       .workspace_limit = options.workspace_limit.empty() ? std::nullopt : std::optional(parse_bytes(options.workspace_limit))});
+       .methods = {.precision = dtype,
+                   .prepack_weights = options.prepacks,
+                   .workspace_limit =
+                       options.workspace_limit.empty() ? std::nullopt : std::optional(parse_bytes(options.workspace_limit))}});
 }
 
 void run(const Options& options) {
@@ -227,7 +228,7 @@ int main(int argc, char** argv) {
   app.add_flag("--least", options.least, "of each kernel's runs the fastest, for a machine that is not quiet");
   app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--workspace-limit", options.workspace_limit, "most scratch of one kernel, such as 256KB");
-  app.add_option("--enable-pass", options.passes, "a pass that runs only on request");
+  app.add_flag("--prepack-weights", options.prepacks, "keep the copies of weights that kernels otherwise make at every run");
   app.add_option("--without", options.without, "a kernel to leave out, for the next choice in its place");
   app.add_option("--plan", options.plan, "a file of 'snug plan --save', instead of a model")
       ->excludes("model")
@@ -235,7 +236,7 @@ int main(int argc, char** argv) {
       ->excludes("--microbatch")
       ->excludes("--image-size")
       ->excludes("--workspace-limit")
-      ->excludes("--enable-pass")
+      ->excludes("--prepack-weights")
       ->excludes("--precision")
       ->excludes("--without");
   CLI11_PARSE(app, argc, argv);

@@ -114,8 +114,7 @@ Json run(const Options& options) {
   const auto start = Clock::now();
   Plan made = compile(graph, backend,
                       {.batch = options.batch,
-                       .precision = dtype,
-                       .checkpoint = parse_checkpoint_strategy(options.checkpoint),
+                       .methods = {.precision = dtype, .checkpoint = parse_checkpoint_strategy(options.checkpoint)},
                        .passes = {.disabled = options.disabled_passes}});
   const double plan_seconds = seconds_since(start);
   if (options.kernels) print_kernels(made);

@@ -18,7 +18,7 @@ constexpr std::string_view kNone = "none";
 
 // The batch, its half, its quarter, ... and the smallest that a plan may have: between them times are interpolated.
 std::vector<std::int64_t> sizes_to_measure(const FitRequest& request) {
-  if (request.microbatch) return {*request.microbatch};
+  if (request.given.microbatch) return {*request.given.microbatch};
   const std::int64_t batch = request.options.batch;
   const std::int64_t least = depends_on_microbatch(request) ? std::clamp<std::int64_t>(request.min_microbatch, 1, batch) : 1;
   std::vector<std::int64_t> sizes;
@@ -105,10 +105,12 @@ Costs find_costs_to_measure(const std::optional<std::string>& choice, const Back
 void measure_costs(const FitRequest& request, const Backend& backend, Costs& costs,
                    const std::function<void(const std::string&)>& say) {
   for (const std::int64_t size : sizes_to_measure(request)) {
-    CompileOptions options = request.options;
-    options.batch = size;
-    options.passes.dump = {};
-    Plan plan = compile(request.model(size), backend, options);
+    FitRequest whole = request;
+    whole.options.batch = size;
+    whole.options.passes.dump = {};
+    whole.given.microbatch = size;
+    whole.given.checkpoint.reset();
+    Plan plan = compile_point(whole, plain_point(whole), backend);
     if (!covers(costs.nodes, plan, Size::exact)) measure_if_possible(std::move(plan), backend, costs, say);
   }
   // Plans for small budgets run kernels with less workspace, which no plain plan has. What is measured of them may bring others
@@ -120,7 +122,7 @@ void measure_costs(const FitRequest& request, const Backend& backend, Costs& cos
     measured.options.passes.dump = {};
     measured.options.costs = costs.table();
     for (const FrontierPoint& point : find_frontier(measured, backend).points) {
-      if (!point.workspace_limit) continue;
+      if (point.methods.workspace_limit == request.given.workspace_limit) continue;
       Plan plan = compile_point(measured, point, backend);
       if (!covers(costs.nodes, plan, Size::any)) measure_if_possible(std::move(plan), backend, costs, say);
     }

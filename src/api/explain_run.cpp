@@ -1,67 +1,36 @@
 #include "api/explain_run.h"
 
-#include <algorithm>
-#include <string_view>
-
 #include "api/costs.h"
 #include "api/prepare.h"
 #include "api/trained_data.h"
 #include "base/error.h"
-#include "ir/op.h"
-#include "report/layers.h"
+#include "settings/knobs.h"
 
 namespace snug {
 
 namespace {
 
-constexpr std::string_view kAsPlanned = "as planned";
-
-template <typename Predicate>
-bool has_node(const Plan& plan, const Predicate& predicate) {
-  const Section* micro = plan.program.find_section(SectionKind::micro);
-  return micro != nullptr && std::any_of(micro->nodes.begin(), micro->nodes.end(), predicate);
-}
-
-// What was packed comes back without being computed again.
-bool recomputes(const Plan& plan) {
-  return has_node(plan, [](const Node& node) {
-    return node.phase == Phase::recompute && node.op->packing != Packing::unpacks && !node.op->is_view;
-  });
+// The recipe as it was asked for: what the solver was allowed to choose, it chose. How the batch is split and what is recomputed
+// is always asked anew: plans are compared whatever they do there.
+settings::Recipe without_choices(settings::Recipe recipe) {
+  const Allowance allowed = parse_allowance(recipe.allow);
+  for (const settings::Knob& knob : settings::knobs()) {
+    if (!knob.is_chosen) continue;
+    const bool is_rounded = knob.exactness == Exactness::precision && recipe.rounding;  // which fp32 is not
+    if (*knob.exactness <= Exactness::microbatch || (allowed.has(*knob.exactness) && !is_rounded)) reset(knob, recipe);
+  }
+  return recipe;
 }
 
 }  // namespace
 
-std::string checkpoint_of(const settings::Recipe& recipe, const Plan& plan) {
-  if (recipe.checkpoint) return *recipe.checkpoint;
-  return recomputes(plan) ? std::string(kAsPlanned) : "none";
-}
-
 RunExplanation explain_run(const settings::Recipe& chosen, const Plan& plan) {
-  const std::string checkpoint = checkpoint_of(chosen, plan);
-  if (checkpoint == kAsPlanned) throw UserError("the run's plan came from a file, which does not say how it was made");
+  FrontierPoint point{.methods = methods_of(plan, chosen.methods), .planned_peak_bytes = plan.planned_peak_bytes};
+  if (!point.methods.checkpoint) throw UserError("the run's plan came from a file, which does not say how it was made");
   const Backend backend = open_backend(chosen);
-  // The recipe as it was asked for: what the solver was allowed to choose, it chose.
-  settings::Recipe recipe = chosen;
-  const Allowance allowed = parse_allowance(recipe.allow);
-  const bool narrowed =
-      allowed.has(Exactness::precision) && recipe.precision == narrower_precision(recipe.device) && !recipe.rounding;
-  if (narrowed) recipe.precision = "fp32";
-  const std::optional<double> nonzero = allowed.has(Exactness::sparse) ? recipe.sparse.nonzero : std::nullopt;
-  if (nonzero) recipe.sparse.nonzero.reset();
-  FitRequest request = fit_request(recipe, description_of(recipe, plan), find_costs(std::nullopt, backend).table());
-  request.microbatch.reset();
-  request.checkpoint.reset();
-  request.options.workspace_limit.reset();
-  if (request.allowed.has(Exactness::compressed)) request.options.compress_bits = 0;  // the solver's choice
-  const FrontierPoint point{.planned_peak_bytes = plan.planned_peak_bytes,
-                            .seconds = step_seconds(request.options.costs, plan.program),
-                            .microbatch = plan.program.microbatch,
-                            .checkpoint = parse_checkpoint_strategy(checkpoint),
-                            .workspace_limit = recipe.workspace_limit,
-                            .compress_bits = report::compress_bits(plan.program),
-                            .fuses_update = has_node(plan, [](const Node& node) { return node.phase == Phase::update; }),
-                            .narrowed = narrowed,
-                            .nonzero = nonzero};
+  const settings::Recipe recipe = without_choices(chosen);
+  const FitRequest request = fit_request(recipe, description_of(recipe, plan), find_costs(std::nullopt, backend).table());
+  point.seconds = step_seconds(request.options.costs, plan.program);
   return {.frontier = find_frontier(request, backend), .steps = explain(request, point, backend)};
 }
 

@@ -1,7 +1,6 @@
 // A run's plan among those that could have been made: from the run's folder alone, without its data.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "plan/explain.h"
@@ -16,10 +15,7 @@ struct RunExplanation {
 };
 
 // `chosen`: the run's recipe, with what the solver chose. UserError when it cannot be known here: the run's device is missing, or
-// its plan came from a file that does not say how it was made.
+// its plan came from a file of an earlier version, which does not say how it was made.
 RunExplanation explain_run(const settings::Recipe& chosen, const Plan& plan);
-
-// The strategy that a run's plan was made by. One that came from a file does not say it.
-std::string checkpoint_of(const settings::Recipe& recipe, const Plan& plan);
 
 }  // namespace snug

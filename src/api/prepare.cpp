@@ -10,8 +10,6 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "io/plan_file.h"
-#include "ops/ops.h"
-#include "report/layers.h"
 
 namespace snug {
 
@@ -32,41 +30,16 @@ Shape own_shape(const std::string& model, std::int64_t image_size) {
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
 bool augments(const settings::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
 
-SparseOptions sparse_options(const settings::SparseRecipe& sparse) {
-  if (!sparse.nonzero) return {};
-  return {.nonzero = *sparse.nonzero,
-          .method = parse_sparse_method(sparse.method).value_or(SparseMethod::dsr),
-          .rewire_fraction = sparse.rewire_fraction,
-          .threshold = sparse.threshold};
-}
-
 void refuse_what_the_cpu_alone_does(const settings::Recipe& recipe) {
-  if (recipe.compress)
+  if (recipe.methods.compress_bits)
     throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
-  if (recipe.optimizer.momentum_bits != 32)
+  if (recipe.methods.momentum_bits.value_or(32) != 32)
     throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
-  if (recipe.optimizer.drop_gradients)
+  if (recipe.methods.drop_gradients.value_or(false))
     throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
 }
 
 }  // namespace
-
-DType stored_as(std::string_view precision) {
-  if (precision == "fp32") return DType::f32;
-  if (precision == "fp16") return DType::f16;
-  if (precision == "bf16") return DType::bf16;
-  throw_user_error("precision '{}' is not possible; use fp32, bf16 or fp16", precision);
-}
-
-std::string_view narrower_precision(std::string_view device) { return device == "cuda" ? "fp16" : "bf16"; }
-
-ops::UpdateOptions update_for(std::string_view precision, const std::optional<std::string>& rounding) {
-  if (rounding && *rounding != "nearest" && *rounding != "stochastic")
-    throw_user_error("rounding is '{}'; it can be nearest, stochastic", *rounding);
-  if (rounding && precision == "fp32") throw_user_error("rounding is about updates of 16 bits; leave it out with fp32");
-  return {.finds_overflow = precision == "fp16",
-          .stochastic_rounding = rounding ? *rounding == "stochastic" : precision == "bf16"};
-}
 
 std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe) {
   return data::open_dataset(recipe.data,
@@ -81,15 +54,33 @@ data::Description random_description(const settings::Recipe& recipe) {
 
 Backend open_backend(const settings::Recipe& recipe) {
   if (recipe.device != "cpu") refuse_what_the_cpu_alone_does(recipe);
-  stored_as(recipe.precision);  // before a device is looked for
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
 
+FitRequest request_of(std::function<Program(std::int64_t microbatch)> model, const settings::Recipe& recipe, CostTable costs) {
+  const settings::OptimizerRecipe& optimizer = recipe.optimizer;
+  const settings::SparseRecipe& sparse = recipe.sparse;
+  return {.model = std::move(model),
+          .options = {.batch = recipe.batch,
+                      .update = {.settings = ops::sgd_settings({.momentum = optimizer.momentum,
+                                                                .weight_decay = optimizer.weight_decay,
+                                                                .nesterov = optimizer.nesterov}),
+                                 .clip_norm = optimizer.clip_norm.value_or(0)},
+                      .sparse = {.method = parse_sparse_method(sparse.method).value_or(SparseMethod::dsr),
+                                 .rewire_fraction = sparse.rewire_fraction,
+                                 .threshold = sparse.threshold},
+                      .costs = std::move(costs)},
+          .given = recipe.methods,
+          .budget = recipe.budget_bytes,
+          .min_microbatch = recipe.min_microbatch.value_or(10),
+          .statistics_group = recipe.statistics_group.value_or(0),
+          .allowed = parse_allowance(recipe.allow),
+          .narrow_precision = recipe.device == "cuda" ? DType::f16 : DType::bf16,
+          .stochastic_rounding = recipe.rounding ? std::optional(*recipe.rounding == "stochastic") : std::nullopt};
+}
+
 FitRequest fit_request(const settings::Recipe& recipe, const data::Description& data, CostTable costs) {
-  const DType dtype = stored_as(recipe.precision);
-  const std::optional<CheckpointStrategy> checkpoint =
-      recipe.checkpoint ? std::optional(parse_checkpoint_strategy(*recipe.checkpoint)) : std::nullopt;
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);
@@ -109,61 +100,18 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
     frontend::freeze(model, recipe.freeze);
     return model;
   };
-  const settings::OptimizerRecipe& optimizer = recipe.optimizer;
-  const auto update = [&](std::string_view precision) {
-    ops::UpdateOptions options = update_for(precision, recipe.rounding);
-    options.settings = ops::sgd_settings({.momentum = optimizer.momentum,
-                                          .weight_decay = optimizer.weight_decay,
-                                          .nesterov = optimizer.nesterov,
-                                          .momentum_bits = static_cast<int>(optimizer.momentum_bits)});
-    options.clip_norm = optimizer.clip_norm.value_or(0);
-    return options;
-  };
-  std::optional<FitRequest::In16Bits> in_16_bits;
-  if (recipe.precision == "fp32") {
-    const std::string_view precision = narrower_precision(recipe.device);
-    in_16_bits = {.precision = stored_as(precision), .update = update(precision)};
-  }
-  return {.model = build,
-          .options = {.batch = recipe.batch,
-                      .precision = dtype,
-                      .update = update(recipe.precision),
-                      .sparse = sparse_options(recipe.sparse),
-                      .compress_bits = static_cast<int>(recipe.compress.value_or(0)),
-                      .costs = std::move(costs),
-                      .passes = {.enabled = optimizer.drop_gradients ? std::vector<std::string>{"drop_gradients"}
-                                                                     : std::vector<std::string>{}},
-                      .workspace_limit = recipe.workspace_limit},
-          .budget = recipe.budget_bytes,
-          .microbatch = recipe.microbatch,
-          .checkpoint = checkpoint,
-          .min_microbatch = recipe.min_microbatch.value_or(10),
-          .statistics_group = recipe.statistics_group.value_or(0),
-          .allowed = parse_allowance(recipe.allow),
-          .share_is_given = recipe.sparse.nonzero.has_value(),
-          .in_16_bits = std::move(in_16_bits)};
+  return request_of(build, recipe, std::move(costs));
 }
 
 Fit fit_recipe(const settings::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
   return fit(fit_request(recipe, data, std::move(costs)), backend);
 }
 
-ModelForm form_of(const settings::Recipe& recipe) {
-  return {.precision = recipe.precision,
-          .nonzero = recipe.sparse.nonzero.value_or(1),
-          .momentum_bits = recipe.optimizer.momentum_bits};
-}
-
-void sign(Plan& plan, const settings::Recipe& recipe, const Backend& backend) {
-  plan.form = form_of(recipe);
-  plan.made_for = backend.made_for();
-}
-
 Plan adopt_plan(Plan plan, const std::filesystem::path& path, const settings::Recipe& recipe, const data::Description& data,
                 const Backend& backend) {
   const FitRequest request = fit_request(recipe, data);
   try {
-    io::adopt(plan, lower_model(request.model(plan.program.microbatch), backend, request.options));
+    io::adopt(plan, lower_model(request.model(plan.program.microbatch), backend, options_for(request, request.given)));
     io::check_kernels(plan, backend);
   } catch (const UserError& error) {
     throw_user_error("'{}': {}", path.string(), error.what());
@@ -181,40 +129,26 @@ Plan adopt_plan(Plan plan, const std::filesystem::path& path, const settings::Re
 Bytes plain_peak(const settings::Recipe& recipe, const data::Description& data, const Backend& backend) {
   FitRequest plain = fit_request(recipe, data);
   plain.budget.reset();
-  plain.microbatch.reset();
-  plain.checkpoint.reset();
-  plain.options.workspace_limit.reset();
-  plain.options.compress_bits = 0;
-  plain.options.sparse = {};
+  plain.given = {.precision = plain.given.precision,
+                 .momentum_bits = plain.given.momentum_bits,
+                 .offload = plain.given.offload,
+                 .drop_gradients = plain.given.drop_gradients,
+                 .prepack_weights = plain.given.prepack_weights};
   return fit(plain, backend).plan.planned_peak_bytes;
 }
 
-settings::Recipe with_choices(settings::Recipe recipe, const FrontierPoint& point) {
-  recipe.microbatch = point.microbatch;
-  recipe.checkpoint = to_string(point.checkpoint);
-  if (point.compress_bits > 0) recipe.compress = point.compress_bits;
-  if (point.workspace_limit) recipe.workspace_limit = point.workspace_limit;
-  if (point.narrowed) recipe.precision = narrower_precision(recipe.device);
-  if (point.nonzero) recipe.sparse.nonzero = point.nonzero;
-  return recipe;
-}
-
-settings::Recipe as_planned(settings::Recipe recipe, const Plan& plan) {
-  recipe.microbatch = plan.program.microbatch;
-  recipe.checkpoint.reset();
-  recipe.compress.reset();
-  if (const int bits = report::compress_bits(plan.program); bits > 0) recipe.compress = bits;
-  recipe.optimizer.drop_gradients = std::ranges::any_of(plan.program.sections, [](const Section& section) {
-    return std::ranges::any_of(section.nodes, [](const Node& node) { return node.op->stands_for != nullptr; });
-  });
-  if (!plan.form) return recipe;
-  recipe.precision = plan.form->precision;
-  recipe.optimizer.momentum_bits = plan.form->momentum_bits;
-  if (plan.form->nonzero < 1)
-    recipe.sparse.nonzero = plan.form->nonzero;
-  else
-    recipe.sparse = {};
-  return recipe;
+Methods methods_of(const Plan& plan, const Methods& otherwise) {
+  Methods methods = plan.methods;
+  if (!methods.precision) {
+    methods.precision = otherwise.precision;
+    methods.nonzero = otherwise.nonzero;
+    methods.momentum_bits = otherwise.momentum_bits;
+  }
+  if (!methods.checkpoint) {
+    methods.checkpoint = otherwise.checkpoint;
+    methods.workspace_limit = otherwise.workspace_limit;
+  }
+  return methods;
 }
 
 train::LoopSettings loop_settings(const settings::Recipe& recipe, const data::Description& data) {
@@ -242,7 +176,7 @@ train::LoopSettings loop_settings(const settings::Recipe& recipe, const data::De
                   : asked.kind == "step" ? train::Schedule::Kind::step
                                          : train::Schedule::Kind::constant;
   train::check(schedule);
-  if (recipe.sparse.nonzero && recipe.sparse.method != "fixed") {
+  if (recipe.methods.nonzero && recipe.sparse.method != "fixed") {
     for (const double every : recipe.sparse.rewire_every) settings.rewiring.every.push_back(static_cast<std::uint64_t>(every));
     for (const double milestone : recipe.sparse.rewire_milestones)
       settings.rewiring.milestones.push_back(epochs_to_steps(milestone));
@@ -252,12 +186,11 @@ train::LoopSettings loop_settings(const settings::Recipe& recipe, const data::De
 
 void configure(train::Session& session, const settings::Recipe& recipe) {
   if (recipe.optimizer.clip_norm) session.set_clip_norm(*recipe.optimizer.clip_norm);
-  set_loss_scale(session, recipe.precision,
-                 static_cast<std::uint64_t>(recipe.loss_scale_growth.value_or(train::LossScale::kGrowAfter)));
+  set_loss_scale(session, static_cast<std::uint64_t>(recipe.loss_scale_growth.value_or(train::LossScale::kGrowAfter)));
 }
 
-void set_loss_scale(train::Session& session, std::string_view precision, std::uint64_t grow_after) {
-  if (precision != "fp16") return;
+void set_loss_scale(train::Session& session, std::uint64_t grow_after) {
+  if (session.plan().methods.precision != DType::f16) return;
   const Program& program = session.plan().program;
   const Section* update = program.find_section(SectionKind::update);
   const bool finds_overflow = update != nullptr && std::ranges::any_of(update->nodes, [](const Node& node) {

@@ -20,7 +20,6 @@
 #include "io/plan_file.h"
 #include "ir/loss.h"
 #include "report/frontier.h"
-#include "report/layers.h"
 #include "train/peak_measurement.h"
 #include "train/random_batches.h"
 
@@ -63,7 +62,7 @@ FitRequest request_of(const SweepRequest& request, const data::Dataset* dataset,
   recipe.budget_bytes.reset();
   if (request.random_data) recipe.data = "random";
   // One sweep, one precision.
-  if (std::ranges::find(recipe.allow, "precision") != recipe.allow.end() && recipe.precision == "fp32")
+  if (std::ranges::find(recipe.allow, "precision") != recipe.allow.end() && !recipe.methods.precision)
     throw UserError("a sweep measures one precision; give it with --precision, and leave precision out of --allow");
   if (std::ranges::find(recipe.allow, "sparse") != recipe.allow.end())
     throw UserError("a sweep measures one share of the weights; give it with --nonzero, and leave sparse out of --allow");
@@ -85,9 +84,7 @@ void measure_missing_costs(const SweepRequest& request) {
 // A plan's description, as it goes from the process that plans to the one that reports.
 Json plan_description(const PlannedPoint& planned, const Costs& costs, const Backend& backend) {
   return {{"planned", planned.plan.planned_peak_bytes.count()},
-          {"microbatch", planned.plan.program.microbatch},
-          {"checkpoint", planned.checkpoint},
-          {"compress_bits", report::compress_bits(planned.plan.program)},
+          {"methods", print_methods(planned.plan.methods)},
           {"predicted", can_predict(costs, backend) ? Json(planned.seconds) : Json(nullptr)},
           {"has_room", has_room(planned.plan, backend)}};
 }
@@ -95,9 +92,7 @@ Json plan_description(const PlannedPoint& planned, const Costs& costs, const Bac
 MeasuredPlan parse_description(const Json& json) {
   MeasuredPlan plan;
   plan.planned_peak_bytes = Bytes(json.at("planned").get<std::int64_t>());
-  plan.microbatch = json.at("microbatch").get<std::int64_t>();
-  plan.checkpoint = json.at("checkpoint").get<std::string>();
-  plan.compress_bits = json.at("compress_bits").get<int>();
+  plan.methods = parse_methods(json.at("methods").get<std::string>());
   if (!json.at("predicted").is_null()) plan.predicted_step_seconds = json.at("predicted").get<double>();
   return plan;
 }
@@ -217,9 +212,9 @@ Sweep run_sweep(const SweepRequest& request) {
               .batch = request.recipe.batch,
               .unit = planned.at("unit").get<std::string>(),
               .units_per_example = planned.at("units_per_example").get<std::int64_t>(),
-              .precision = request.recipe.precision,
+              .precision = std::string(precision_name(request.recipe.methods.precision.value_or(DType::f32))),
               .device = request.recipe.device,
-              .nonzero = request.recipe.sparse.nonzero.value_or(1),
+              .nonzero = request.recipe.methods.nonzero.value_or(1),
               .threads = planned.at("threads").get<int>(),
               .steps = request.steps,
               .costs = planned.at("costs").get<std::string>(),

@@ -33,9 +33,7 @@ struct MeasuredPlan {
   Bytes planned_peak_bytes;
   Bytes measured_peak_bytes;
   train::Overheads overheads;  // of a process that did nothing else
-  std::int64_t microbatch = 0;
-  std::string checkpoint;
-  int compress_bits = 0;  // of an element that waits for backward; 0: it waits as it is
+  Methods methods;
   std::optional<double> predicted_step_seconds;
   double step_seconds = 0;  // median
 };

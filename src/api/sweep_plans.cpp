@@ -11,12 +11,13 @@ namespace snug {
 namespace {
 
 PlannedPoint plain_plan(const FitRequest& request, const Backend& backend) {
-  CompileOptions options = request.options;
-  options.workspace_limit.reset();
-  options.compress_bits = 0;
-  Plan plan = compile(request.model(request.microbatch.value_or(options.batch)), backend, options);
-  const double seconds = step_seconds(options.costs, plan.program);
-  return {.plan = std::move(plan), .checkpoint = "none", .seconds = seconds};
+  FitRequest plain = request;
+  plain.given.checkpoint.reset();
+  plain.given.compress_bits.reset();
+  plain.given.workspace_limit.reset();
+  Plan plan = compile_point(plain, plain_point(plain), backend);
+  const double seconds = step_seconds(request.options.costs, plan.program);
+  return {.plan = std::move(plan), .seconds = seconds};
 }
 
 }  // namespace
@@ -54,9 +55,7 @@ SweepPlans plan_sweep(const FitRequest& request, const Backend& backend, const s
     const auto above = std::ranges::upper_bound(frontier, budget, {}, &FrontierPoint::planned_peak_bytes);
     const auto at = static_cast<std::size_t>(above - frontier.begin()) - 1;
     if (last != at) {
-      result.plans.push_back({.plan = compile_point(request, frontier[at], backend),
-                              .checkpoint = to_string(frontier[at].checkpoint),
-                              .seconds = frontier[at].seconds});
+      result.plans.push_back({.plan = compile_point(request, frontier[at], backend), .seconds = frontier[at].seconds});
       last = at;
     }
     result.budgets.push_back({.bytes = budget, .plan = result.plans.size() - 1});

@@ -12,7 +12,6 @@ namespace snug {
 
 struct PlannedPoint {
   Plan plan;
-  std::string checkpoint;
   double seconds = 0;  // of a step, as the solver compares plans
 };
 

@@ -19,9 +19,9 @@ Json plan_json(const Sweep& sweep, const MeasuredPlan& plan) {
             {"measured_peak_bytes", plan.measured_peak_bytes.count()},
             {"peak_resident_bytes", plan.overheads.peak_resident_bytes.count()}};
   train::put_overheads(json, plan.overheads);
-  json.update({{"microbatch", plan.microbatch},
-               {"checkpoint", plan.checkpoint},
-               {"compress_bits", plan.compress_bits > 0 ? Json(plan.compress_bits) : Json(nullptr)},
+  json.update({{"microbatch", *plan.methods.microbatch},
+               {"checkpoint", to_string(*plan.methods.checkpoint)},
+               {"compress_bits", plan.methods.compress_bits ? Json(*plan.methods.compress_bits) : Json(nullptr)},
                {"predicted_step_seconds", or_null(plan.predicted_step_seconds)},
                {"step_seconds", plan.step_seconds},
                {sweep.unit + "_per_second", sweep.units_per_second(plan.step_seconds)},
@@ -45,11 +45,11 @@ std::string percent(const std::optional<double>& share) { return share ? fmt::fo
 std::string row(const Sweep& sweep, const std::string& budget, const MeasuredPlan& plan, const std::string& note) {
   std::string line = fmt::format(
       "{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8.1f} {:>8} {:>9} {:>8}  {}{}{}", budget, format_bytes(plan.planned_peak_bytes),
-      format_bytes(plan.measured_peak_bytes), format_bytes(plan.overheads.peak_resident_bytes), plan.microbatch,
+      format_bytes(plan.measured_peak_bytes), format_bytes(plan.overheads.peak_resident_bytes), *plan.methods.microbatch,
       sweep.units_per_second(plan.step_seconds), percent(sweep.overhead(plan)),
       plan.predicted_step_seconds ? fmt::format("{:.1f}", sweep.units_per_second(*plan.predicted_step_seconds)) : "-",
-      percent(Sweep::prediction_error(plan)), plan.checkpoint,
-      plan.compress_bits > 0 ? fmt::format(", {} bits", plan.compress_bits) : "", note);
+      percent(Sweep::prediction_error(plan)), to_string(*plan.methods.checkpoint),
+      plan.methods.compress_bits ? fmt::format(", {} bits", *plan.methods.compress_bits) : "", note);
   return line + "\n";
 }
 

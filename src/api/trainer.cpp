@@ -1,12 +1,11 @@
+#include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "api/costs.h"
 #include "api/model_impl.h"
 #include "api/prepare.h"
-#include "backends/cpu/cpu.h"
 #include "base/error.h"
-#include "base/threads.h"
 #include "plan/fit.h"
 #include "train/session.h"
 #include <snug/trainer.h>
@@ -30,7 +29,7 @@ struct Trainer::Impl {
 
 namespace {
 
-MemorySummary summarize(const Fit& found, const std::string& precision) {
+MemorySummary summarize(const Fit& found) {
   const Plan& plan = found.plan;
   const PeakMoment peak = peak_moment(plan);
   const auto bytes = [&](MemoryClass c) { return peak.by_class[static_cast<std::size_t>(c)].count(); };
@@ -38,9 +37,9 @@ MemorySummary summarize(const Fit& found, const std::string& precision) {
           .bound_bytes = plan.bound_bytes.count(),
           .plain_peak_bytes = found.plain_peak_bytes.value_or(Bytes(0)).count(),
           .microbatch = plan.program.microbatch,
-          .compress_bits = found.point.compress_bits,
-          .checkpoint = to_string(found.point.checkpoint),
-          .precision = precision,
+          .compress_bits = static_cast<int>(plan.methods.compress_bits.value_or(0)),
+          .checkpoint = to_string(*plan.methods.checkpoint),
+          .precision = std::string(precision_name(*plan.methods.precision)),
           .by_class = {.model = bytes(MemoryClass::model),
                        .gradient = bytes(MemoryClass::gradient),
                        .optimizer = bytes(MemoryClass::optimizer),
@@ -65,9 +64,18 @@ StateId only_other_input(const Program& program, StateId labels) {
   return other;
 }
 
-}  // namespace
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t comma = 0; comma != std::string_view::npos;) {
+    comma = text.find(',');
+    words.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(text.size(), words.back().size() + 1));
+  }
+  return words;
+}
 
-Trainer::Trainer(const Model& model, const TrainingOptions& options) {
+// The options as a recipe; what they leave at 0 or empty is not told. A precision of fp32 leaves the choice that `allow` gives.
+settings::Recipe recipe_of(const TrainingOptions& options, const std::string& model) {
   if (options.batch < 1 || options.microbatch < 0 || options.microbatch > options.batch) {
     throw_user_error("a microbatch of {} out of a batch of {} is not possible", options.microbatch, options.batch);
   }
@@ -75,45 +83,51 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   if (const int bits = options.compress_bits; bits != 0 && bits != 2 && bits != 4 && bits != 8)
     throw_user_error("activations cannot be kept in {} bits; use 8, 4 or 2, or 0 for as they are", bits);
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
-  const Allowance allowed = parse_allowance(options.allow);
-  if (allowed.has(Exactness::sparse)) {
+  const auto precision = parse_precision(options.precision);
+  if (!precision) throw_user_error("precision '{}' is not possible; use fp32, bf16 or fp16", options.precision);
+  settings::Recipe recipe{.model = model,
+                          .batch = options.batch,
+                          .allow = split_at_commas(options.allow),
+                          .threads = options.threads,
+                          .seed = options.seed,
+                          .optimizer = {.learning_rate = options.learning_rate,
+                                        .momentum = options.momentum,
+                                        .nesterov = options.nesterov,
+                                        .weight_decay = options.weight_decay}};
+  if (options.microbatch > 0) recipe.methods.microbatch = options.microbatch;
+  if (options.statistics_group != 0)
+    recipe.statistics_group = options.statistics_group;
+  else
+    recipe.min_microbatch = options.min_microbatch;
+  if (precision != DType::f32) recipe.methods.precision = precision;
+  if (!options.rounding.empty()) recipe.rounding = options.rounding;
+  if (!options.checkpoint.empty()) recipe.methods.checkpoint = parse_checkpoint_strategy(options.checkpoint);
+  if (options.compress_bits != 0) recipe.methods.compress_bits = options.compress_bits;
+  if (options.momentum_bits != 32) recipe.methods.momentum_bits = options.momentum_bits;
+  if (options.budget_bytes > 0) recipe.budget_bytes = Bytes(options.budget_bytes);
+  if (options.clip_norm > 0) recipe.optimizer.clip_norm = options.clip_norm;
+  settings::check_recipe(recipe, settings::SaidBy::recipe);
+  return recipe;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Model& model, const TrainingOptions& options) {
+  const settings::Recipe recipe = recipe_of(options, model.impl().name);
+  if (parse_allowance(recipe.allow).has(Exactness::sparse)) {
     throw UserError(
         "allow 'sparse' asks for weights whose pattern moves between steps, which a Trainer does not do so far; leave it out, or "
         "use 'snug train'");
   }
-  Backend backend = backends::cpu_backend(thread_count(options.threads));
+  Backend backend = open_backend(recipe);
   const Costs costs = find_costs(options.costs == "machine" ? std::nullopt : std::optional(options.costs), backend);
   const auto program_of = [&](std::int64_t microbatch) {
     return model.impl().program({.batch = microbatch, .statistics_group = options.statistics_group});
   };
-  const auto rounding = options.rounding.empty() ? std::nullopt : std::optional(options.rounding);
-  const auto update = [&](std::string_view precision) {
-    ops::UpdateOptions of_precision = update_for(precision, rounding);
-    of_precision.settings = ops::sgd_settings({.momentum = options.momentum,
-                                               .weight_decay = options.weight_decay,
-                                               .nesterov = options.nesterov,
-                                               .momentum_bits = options.momentum_bits});
-    of_precision.clip_norm = options.clip_norm;
-    return of_precision;
-  };
-  const std::string narrow(narrower_precision("cpu"));
-  FitRequest request{.model = program_of,
-                     .options = {.batch = options.batch,
-                                 .precision = stored_as(options.precision),
-                                 .update = update(options.precision),
-                                 .compress_bits = options.compress_bits,
-                                 .costs = costs.table(),
-                                 .red_zone = options.checking ? Bytes(128) : Bytes(0)},
-                     .min_microbatch = options.min_microbatch,
-                     .statistics_group = options.statistics_group,
-                     .allowed = allowed};
-  if (options.precision == "fp32") request.in_16_bits = {.precision = stored_as(narrow), .update = update(narrow)};
-  if (!options.checkpoint.empty()) request.checkpoint = parse_checkpoint_strategy(options.checkpoint);
-  if (options.budget_bytes > 0) request.budget = Bytes(options.budget_bytes);
-  if (options.microbatch > 0) request.microbatch = options.microbatch;
+  FitRequest request = request_of(program_of, recipe, costs.table());
+  if (options.checking) request.options.red_zone = Bytes(128);
   Fit found = fit(request, backend);
-  const std::string precision = found.point.narrowed ? narrow : options.precision;
-  const MemorySummary memory = summarize(found, precision);
+  const MemorySummary memory = summarize(found);
   const double predicted = step_seconds(request.options.costs, found.plan.program);
   impl_ = std::make_unique<Impl>(Impl{.session = train::Session(std::move(found.plan), std::move(backend), options.seed),
                                       .memory = memory,
@@ -125,8 +139,7 @@ Trainer::Trainer(const Model& model, const TrainingOptions& options) {
   impl_->input = program.state(only_other_input(program, labels)).name;
   impl_->labels = program.state(labels).name;
   impl_->session.set_learning_rate(options.learning_rate);
-  if (options.clip_norm > 0) impl_->session.set_clip_norm(options.clip_norm);
-  set_loss_scale(impl_->session, precision);
+  configure(impl_->session, recipe);
 }
 
 Trainer::~Trainer() = default;

@@ -124,7 +124,6 @@ void execute(std::vector<std::string> arguments) {
   const std::vector<CLI::App*> chosen = root.get_subcommands();
   refuse_leftovers(root, chosen.empty() ? nullptr : chosen.front());
   flags.command = chosen.front()->get_name();
-  std::erase_if(flags.knobs, [](const auto& given) { return given.second.empty(); });
   for (const Command& command : kCommands) {
     if (command.name != flags.command) continue;
     try {

@@ -33,7 +33,7 @@ struct Planned {
   FitRequest request;
   Fit fit;
   Backend backend;
-  report::Settings settings;
+  report::PlanContext context;
 };
 
 // As the flags say: read, or measured first.
@@ -54,29 +54,22 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   const data::Description data = has_data ? open_data(recipe)->description() : random_description(recipe);
   note_each(data.notes);
   Backend backend = open_backend(recipe);
-  FitRequest request = request_of(flags, recipe, data);
-  PassOptions all = passes;
-  all.enabled.insert(all.enabled.end(), request.options.passes.enabled.begin(), request.options.passes.enabled.end());
-  request.options.passes = std::move(all);
+  FitRequest request = fit_request(recipe, data);
+  request.options.passes = passes;
   const Costs costs = costs_of(flags, request, backend);
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
   note_each(unkept_limits(request, found.plan));
-  const settings::Recipe chosen = with_choices(recipe, found.point);
-  sign(found.plan, chosen, backend);
-  report::Settings settings{.precision = chosen.precision,
-                            .nonzero = chosen.sparse.nonzero.value_or(1),
-                            .checkpoint = to_string(found.point.checkpoint),
-                            .statistics_group = chosen.statistics_group.value_or(0),
-                            .budget = chosen.budget_bytes,
-                            .backend = std::string(backend.name),
-                            .threads = thread_count(static_cast<int>(chosen.threads)),
-                            .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),
-                            .costs = describe_source(costs),
-                            .reference_kernels = report::reference_kernels(found.plan.program, backend)};
-  if (const std::string warning = report::reference_kernels_warning(settings.reference_kernels); !warning.empty())
+  report::PlanContext context{.statistics_group = recipe.statistics_group.value_or(0),
+                              .budget = recipe.budget_bytes,
+                              .backend = std::string(backend.name),
+                              .threads = thread_count(static_cast<int>(recipe.threads)),
+                              .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),
+                              .costs = describe_source(costs),
+                              .reference_kernels = report::reference_kernels(found.plan.program, backend)};
+  if (const std::string warning = report::reference_kernels_warning(context.reference_kernels); !warning.empty())
     note("snug: " + warning);
-  return {.request = std::move(request), .fit = std::move(found), .backend = std::move(backend), .settings = std::move(settings)};
+  return {.request = std::move(request), .fit = std::move(found), .backend = std::move(backend), .context = std::move(context)};
 }
 
 void refuse_beside_dump(const Flags& flags) {
@@ -100,21 +93,22 @@ Examples examples_of(const Flags& flags) {
   for (const std::string_view key : {"batch", "microbatch"}) {
     if (flags.has(key)) take(settings::knob(key), flags.knobs.find(key)->second, recipe);
   }
-  if (recipe.microbatch.value_or(1) > recipe.batch)
-    throw_user_error("--microbatch {} is more than --batch {}; use at most that", *recipe.microbatch, recipe.batch);
-  return {.batch = recipe.batch, .microbatch = recipe.microbatch};
+  const auto microbatch = recipe.methods.microbatch;
+  if (microbatch.value_or(1) > recipe.batch)
+    throw_user_error("--microbatch {} is more than --batch {}; use at most that", *microbatch, recipe.batch);
+  return {.batch = recipe.batch, .microbatch = microbatch};
 }
 
 void run_plan(const Flags& flags) {
   if (flags.dump_after) refuse_beside_dump(flags);
   if (flags.timeline && !flags.json) throw UserError("--timeline goes with --json; --html FILE draws the same");
-  PassOptions passes{.disabled = flags.disabled_passes, .enabled = flags.enabled_passes};
+  PassOptions passes{.disabled = flags.disabled_passes};
   std::string program_text;
   if (flags.dump_after) {
     passes.dump_after = *flags.dump_after;
     passes.dump = [&](std::string_view /*pass*/, const std::string& text) { program_text = text; };
   }
-  const auto [request, found, backend, settings] = make_plan(flags, passes);
+  const auto [request, found, backend, context] = make_plan(flags, passes);
   const Plan& plan = found.plan;
   if (flags.save) io::write_plan_file(*flags.save, plan);
   if (flags.torch_snapshot) io::write_text_file(*flags.torch_snapshot, report::torch_snapshot(plan));
@@ -124,11 +118,11 @@ void run_plan(const Flags& flags) {
   const Frontier frontier = explains ? find_frontier(request, backend) : Frontier();
   const std::vector<MethodStep> steps = explains ? explain(request, found.point, backend) : std::vector<MethodStep>();
   Backend limited = backend;  // as it was asked
-  limited.workspace_limit = found.point.workspace_limit ? found.point.workspace_limit : request.options.workspace_limit;
+  limited.workspace_limit = plan.methods.workspace_limit;
   const std::vector<report::KernelUse> kernels =
       flags.kernels ? report::kernels_of(plan.program, limited) : std::vector<report::KernelUse>{};
   if (flags.json || flags.html) {
-    nlohmann::ordered_json json = report::plan_json(plan, settings);
+    nlohmann::ordered_json json = report::plan_json(plan, context);
     if (explains) report::put_explanation(json, frontier, steps);
     if (flags.kernels) {
       json["instructions"] = report::instructions_json(backend);
@@ -139,7 +133,7 @@ void run_plan(const Flags& flags) {
     if (flags.html) io::write_text_file(*flags.html, report::page(drawn));
     if (flags.json) return write_json(flags.timeline ? drawn : json);
   }
-  std::string text = report::plan_text(plan, settings);
+  std::string text = report::plan_text(plan, context);
   if (flags.explain) text += "\n" + report::explanation_text(frontier, found.point, steps);
   if (flags.kernels) text += "\n" + report::instructions_text(backend) + report::kernels_text(kernels);
   if (flags.html) text += fmt::format("\n{}: the memory report; open it in a browser\n", *flags.html);
@@ -149,10 +143,9 @@ void run_plan(const Flags& flags) {
 void run_profile(const Flags& flags) {
   if (flags.accounting == "paper") return run_paper_profile(flags);
   if (flags.accounting != "real") throw_user_error("--accounting takes real or paper, not '{}'", flags.accounting);
-  const auto [request, found, backend, settings] =
-      make_plan(flags, {.disabled = flags.disabled_passes, .enabled = flags.enabled_passes});
-  if (flags.json) return write_json(report::profile_json(found.plan, settings));
-  write_out(report::profile_text(found.plan, settings));
+  const auto [request, found, backend, context] = make_plan(flags, {.disabled = flags.disabled_passes});
+  if (flags.json) return write_json(report::profile_json(found.plan, context));
+  write_out(report::profile_text(found.plan, context));
 }
 
 }  // namespace snug::cli

@@ -47,8 +47,7 @@ void get(const Flags& flags) {
 void info(const Flags& flags) {
   settings::Recipe recipe;
   for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
-  const std::unique_ptr<data::Dataset> dataset =
-      data::open_dataset(flags.dataset, {.image_size = recipe.image_size.value_or(0)});
+  const std::unique_ptr<data::Dataset> dataset = data::open_dataset(flags.dataset, {.image_size = recipe.image_size.value_or(0)});
   const data::Description& data = dataset->description();
   note_each(data.notes);
   if (flags.json) {

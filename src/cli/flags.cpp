@@ -13,22 +13,23 @@ void add(CLI::App& app, const std::string& name, T& value, const std::string& ty
   app.add_option(name, value, description)->type_name(type)->take_last();
 }
 
-CLI::Option* add_each(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& type,
-                      const std::string& description) {
-  return app.add_option(name, values, description)->type_name(type)->allow_extra_args(false);
+void add_each(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& type,
+              const std::string& description) {
+  app.add_option(name, values, description)->type_name(type)->allow_extra_args(false);
 }
 
 void add_json_flag(CLI::App& app, Flags& flags) { app.add_flag("--json", flags.json, "print one JSON object and nothing else"); }
 
 // The flag of one knob. The last value counts, but of a knob that repeats.
 void add_knob(CLI::App& app, Flags& flags, const settings::Knob& knob, const std::string& help) {
-  std::vector<std::string>& texts = flags.knobs[std::string(knob.key)];
-  if (knob.argument.empty()) {
-    app.add_flag_callback(std::string(knob.flag), [&texts] { texts = {"yes"}; }, help)
-        ->group(std::string(heading_of(knob.topic)));
-    return;
-  }
-  add_each(app, std::string(knob.flag), texts, std::string(knob.argument), help)->group(std::string(heading_of(knob.topic)));
+  const std::string name(knob.flag);
+  const auto take = [&flags, key = std::string(knob.key)](const std::vector<std::string>& texts) { flags.knobs[key] = texts; };
+  CLI::Option* option = knob.argument.empty() ? app.add_flag_callback(
+                                                    name, [take] { take({"yes"}); }, help)
+                                              : app.add_option_function<std::vector<std::string>>(name, take, help)
+                                                    ->type_name(std::string(knob.argument))
+                                                    ->allow_extra_args(false);
+  option->group(std::string(heading_of(knob.topic)));
 }
 void add_knob(CLI::App& app, Flags& flags, std::string_view key, const std::string& help) {
   add_knob(app, flags, settings::knob(key), help);
@@ -50,8 +51,6 @@ void add_knobs(CLI::App& app, Flags& flags, settings::Offered command) {
 
 void add_compiler_flags(CLI::App& app, Flags& flags) {
   add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
-  add_each(app, "--enable-pass", flags.enabled_passes, "PASS",
-           "one that runs on request: compress_activations, offload_activations, drop_gradients, fuse_update, prepack_weights");
 }
 
 void add_run_folder(CLI::App& app, Flags& flags) {

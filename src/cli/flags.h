@@ -43,7 +43,6 @@ struct Flags {
   bool best = false;
 
   std::vector<std::string> disabled_passes;
-  std::vector<std::string> enabled_passes;
   std::optional<std::string> dump_after;
   std::optional<std::string> save;  // where a plan goes
   std::optional<std::string> plan;  // a file that `save` made

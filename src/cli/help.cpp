@@ -17,7 +17,7 @@ namespace snug::cli {
 namespace {
 
 constexpr std::size_t kWidth = 80;
-constexpr std::size_t kColumn = 26;  // where descriptions begin
+constexpr std::size_t kColumn = 27;  // where descriptions begin
 
 struct CommandHelp {
   std::string_view command;
@@ -106,11 +106,11 @@ void put_options(std::string& out, const CLI::App& app) {
   bool has_topics = false;
   for (const settings::Topic& topic : settings::kTopics) {
     put_those(heading_of(topic), [&](const CLI::Option* option) { return topic_of(option) == &topic; });
-    has_topics = has_topics || std::ranges::any_of(options, [&](const CLI::Option* option) { return topic_of(option) == &topic; });
+    has_topics =
+        has_topics || std::ranges::any_of(options, [&](const CLI::Option* option) { return topic_of(option) == &topic; });
   }
-  put_those(has_topics ? "this command" : "", [&](const CLI::Option* option) {
-    return !option->get_positional() && topic_of(option) == settings::kTopics.end();
-  });
+  put_those(has_topics ? "this command" : "",
+            [&](const CLI::Option* option) { return !option->get_positional() && topic_of(option) == settings::kTopics.end(); });
 }
 
 const CommandHelp& help_of(const std::string& command) {

@@ -19,13 +19,11 @@ void refuse_flags_of_plans(const Flags& flags) {
     if (flags.has(knob.key) && !includes(knob.offered, settings::Offered::paper)) throw_user_error(kAboutPlans, knob.flag);
   }
   if (!flags.disabled_passes.empty()) throw_user_error(kAboutPlans, "--disable-pass");
-  if (!flags.enabled_passes.empty()) throw_user_error(kAboutPlans, "--enable-pass");
 }
 
-std::int64_t value_bytes(const std::string& precision) {
-  if (precision == "fp32") return 4;
-  if (precision == "fp16") return 2;
-  throw_user_error("--precision '{}' is not in the report; use fp32 or fp16", precision);
+std::int64_t value_bytes(DType precision) {
+  if (precision == DType::bf16) throw UserError("--precision 'bf16' is not in the report; use fp32 or fp16");
+  return precision == DType::f16 ? 2 : 4;
 }
 
 // Those of the report's figures, and one of each kind.
@@ -53,21 +51,22 @@ void run_paper_profile(const Flags& flags) {
   examples_of(flags);  // says what is missing
   settings::Recipe recipe{.model = *flags.model};
   for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
-  const paper::Strategy strategy = paper::parse_strategy(recipe.checkpoint.value_or("none"));
-  const paper::Options options{.value_bytes = value_bytes(recipe.precision), .nonzero = recipe.sparse.nonzero.value_or(1)};
+  const DType precision = recipe.methods.precision.value_or(DType::f32);
+  const paper::Strategy strategy = paper::parse_strategy(to_string(recipe.methods.checkpoint.value_or(CheckpointStrategy{})));
+  const paper::Options options{.value_bytes = value_bytes(precision), .nonzero = recipe.methods.nonzero.value_or(1)};
   const auto build = [&](std::int64_t batch) {
     Program model = frontend::build_zoo_model(
         recipe.model, {.batch = batch, .classes = recipe.classes.value_or(0), .image_size = recipe.image_size.value_or(0)});
     frontend::freeze(model, recipe.freeze);
     return model;
   };
-  const std::int64_t microbatch = recipe.microbatch.value_or(recipe.batch);
+  const std::int64_t microbatch = recipe.methods.microbatch.value_or(recipe.batch);
   const Program model = build(microbatch);
   report::PaperReport report{.model = model.name,
                              .parameters = frontend::parameter_count(model),
                              .batch = recipe.batch,
                              .microbatch = microbatch,
-                             .precision = recipe.precision,
+                             .precision = std::string(precision_name(precision)),
                              .nonzero = options.nonzero,
                              .asked = paper::account(model, strategy, options),
                              .strategies = {},

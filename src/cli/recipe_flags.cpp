@@ -61,22 +61,17 @@ settings::Recipe recipe_of(const Flags& flags) {
   return recipe;
 }
 
-FitRequest request_of(const Flags& flags, const settings::Recipe& recipe, const data::Description& data, CostTable costs) {
-  FitRequest request = fit_request(recipe, data, std::move(costs));
-  if (flags.has("precision")) request.in_16_bits.reset();
-  return request;
-}
-
 std::vector<std::string> unkept_limits(const FitRequest& request, const Plan& plan) {
-  if (!request.checkpoint || request.checkpoint->limit == Bytes(0)) return {};
+  const auto& checkpoint = request.given.checkpoint;
+  if (!checkpoint || checkpoint->limit == Bytes(0)) return {};
   Bytes taken;
   for (std::size_t i = 0; i < plan.sections.size(); ++i) {
     if (plan.program.sections[i].kind == SectionKind::micro) taken = plan.sections[i].height;
   }
-  if (taken <= request.checkpoint->limit) return {};
+  if (taken <= checkpoint->limit) return {};
   return {fmt::format(
       "checkpoint {} asks for at most {} beside the states; the least that was found is {} bytes ({}), which this plan takes",
-      to_string(*request.checkpoint), counted(request.checkpoint->limit.count(), "byte"), taken.count(), format_bytes(taken))};
+      to_string(*checkpoint), counted(checkpoint->limit.count(), "byte"), taken.count(), format_bytes(taken))};
 }
 
 settings::Recipe recipe_to_resume(const Flags& flags, settings::Recipe recipe) {
@@ -97,9 +92,10 @@ void refuse_other_run(const settings::Recipe& made_with, const settings::Recipe&
   };
   for (const settings::Knob& knob : settings::knobs()) {
     if (knob.may_change || is_same(knob, made_with, now)) continue;
-    throw_user_error("recipe.toml asks for another run than the one its folder holds: {} is {}, and was {}; put it back, or train in "
-                     "another folder",
-                     knob.key, value_of(knob, now), value_of(knob, made_with));
+    throw_user_error(
+        "recipe.toml asks for another run than the one its folder holds: {} is {}, and was {}; put it back, or train in "
+        "another folder",
+        knob.key, value_of(knob, now), value_of(knob, made_with));
   }
 }
 

@@ -14,9 +14,6 @@ bool names_recipe(const Flags& flags);
 // The recipe that MODEL names or, where it is the name of a model, a recipe with the defaults; then every flag that was given.
 settings::Recipe recipe_of(const Flags& flags);
 
-// What that recipe asks of the planner. A precision that was given is obeyed, fp32 too: no other is chosen, nor advised.
-FitRequest request_of(const Flags& flags, const settings::Recipe& recipe, const data::Description& data, CostTable costs = {});
-
 // A sentence where --checkpoint limits bytes that no plan can keep to: the plan then takes the least that was found.
 std::vector<std::string> unkept_limits(const FitRequest& request, const Plan& plan);
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "api/explain_run.h"
+#include "api/prepare.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/commands.h"
@@ -23,11 +24,9 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of metrics
 // Reads only, and takes no lock: a run that is still training can be looked at.
 nlohmann::ordered_json json_of_run(const std::filesystem::path& folder) {
   const settings::Recipe recipe = settings::read_recipe(folder / train::kRecipeFile);
-  const Plan plan = io::read_plan_file_of_run(folder / train::kPlanFile);
-  nlohmann::ordered_json json = report::plan_json(plan, {.precision = recipe.precision,
-                                                         .nonzero = recipe.sparse.nonzero.value_or(1),
-                                                         .checkpoint = checkpoint_of(recipe, plan),
-                                                         .statistics_group = recipe.statistics_group.value_or(0),
+  Plan plan = io::read_plan_file_of_run(folder / train::kPlanFile);
+  plan.methods = methods_of(plan, recipe.methods);
+  nlohmann::ordered_json json = report::plan_json(plan, {.statistics_group = recipe.statistics_group.value_or(0),
                                                          .budget = recipe.budget_bytes,
                                                          .backend = recipe.device,
                                                          .threads = thread_count(static_cast<int>(recipe.threads))});

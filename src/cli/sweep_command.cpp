@@ -31,7 +31,8 @@ void run_sweep(const Flags& flags) {
   examples_of(flags);  // the model is there
   SweepRequest request{.recipe = recipe_of(flags), .random_data = !flags.has("data"), .costs = flags.costs};
   if (flags.budgets) request.between = parse_range(*flags.budgets);
-  if (flags.points) request.points = static_cast<std::size_t>(settings::parse_count("--points", *flags.points, {.least = 1, .most = 1000}));
+  if (flags.points)
+    request.points = static_cast<std::size_t>(settings::parse_count("--points", *flags.points, {.least = 1, .most = 1000}));
   if (flags.timed_steps)
     request.steps = static_cast<int>(settings::parse_count("--steps", *flags.timed_steps, {.least = 1, .most = 1'000'000}));
   request.say = note;

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "api/costs.h"
-#include "api/explain_run.h"
 #include "api/prepare.h"
 #include "api/resume_plan.h"
 #include "api/trained_data.h"
@@ -21,9 +20,7 @@
 #include "cli/recipe_flags.h"
 #include "cli/stop_signal.h"
 #include "io/plan_file.h"
-#include "ops/ops.h"
 #include "report/json.h"
-#include "report/layers.h"
 #include "report/reference_kernels.h"
 #include "report/text.h"
 #include "settings/knobs.h"
@@ -84,14 +81,16 @@ std::vector<report::ReferenceNode> warn_of_reference_kernels(const Plan& plan, c
 }
 
 // The plan that --plan names says all that these would. Of the form of the model that was planned flags may say the same.
-void refuse_flags_beside_plan(const Flags& flags, const settings::Recipe& asked, const settings::Recipe& planned, bool says_form) {
+void refuse_flags_beside_plan(const Flags& flags, const settings::Recipe& asked, const settings::Recipe& planned,
+                              bool says_form) {
   for (const settings::Knob& knob : settings::knobs()) {
     if (!flags.has(knob.key)) continue;
     if (knob.plan_says == settings::PlanSays::how)
       throw_user_error("the plan in '{}' is run as it is; leave out {}", *flags.plan, knob.flag);
     if (knob.plan_says == settings::PlanSays::form && says_form && !is_same(knob, asked, planned))
-      throw_user_error("the plan in '{0}' was made with {1} {2}; leave out {1}, or plan again", *flags.plan, knob.flag,
-                       is_told(knob, planned) ? print_value(knob, planned) : "1");
+      throw_user_error("the plan in '{0}' was made {1} {2}{3}; leave {2} out, or plan again", *flags.plan,
+                       is_told(knob, planned) ? "with" : "without", knob.flag,
+                       is_told(knob, planned) ? " " + show_value(knob, planned) : "");
   }
 }
 
@@ -100,20 +99,27 @@ Fit plan_run(const Flags& flags, settings::Recipe& recipe, const data::Descripti
              const CostTable& costs) {
   if (flags.plan) {
     Plan plan = io::read_plan_file(*flags.plan);
-    settings::Recipe planned = as_planned(recipe, plan);
-    refuse_flags_beside_plan(flags, recipe, planned, plan.form.has_value());
+    const bool says_form = plan.methods.precision.has_value();
+    const Methods& form = recipe.methods;
+    plan.methods = methods_of(
+        plan, {.precision = form.precision.value_or(DType::f32), .nonzero = form.nonzero, .momentum_bits = form.momentum_bits});
+    settings::Recipe planned = recipe;
+    planned.methods = plan.methods;
+    if (!planned.methods.nonzero) planned.sparse = {};
+    refuse_flags_beside_plan(flags, recipe, planned, says_form);
     recipe = std::move(planned);
     plan = adopt_plan(std::move(plan), *flags.plan, recipe, data, backend);
     if (!plan.made_for.empty() && plan.made_for != backend.made_for()) {
       note(fmt::format("snug: the plan in '{}' was made for {}; here it runs on {}, where another may be faster: plan again here",
                        *flags.plan, plan.made_for, backend.made_for()));
     }
+    plan.made_for = backend.made_for();
     return {.plan = std::move(plan), .point = {}, .plain_peak_bytes = plain_peak(recipe, data, backend)};
   }
-  const FitRequest request = request_of(flags, recipe, data, costs);
+  const FitRequest request = fit_request(recipe, data, costs);
   Fit found = fit(request, backend);
   note_each(unkept_limits(request, found.plan));
-  if (recipe.budget_bytes) recipe = with_choices(recipe, found.point);
+  if (recipe.budget_bytes) recipe.methods = found.plan.methods;
   return found;
 }
 
@@ -125,7 +131,6 @@ Run begin(const Flags& flags) {
   const Backend backend = open_backend(recipe);
   const Costs costs = costs_of(flags, backend);
   Fit found = plan_run(flags, recipe, dataset->description(), backend, costs.table());
-  sign(found.plan, recipe, backend);
   recipe = with_whole_paths(std::move(recipe));
   train::LoopSettings settings = loop_settings(recipe, dataset->description());
   auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed,
@@ -246,10 +251,10 @@ std::string opening(const Run& run) {
                      number(plan.program.batch, "example", "examples"));
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
   if (run.recipe.statistics_group) out += fmt::format(", batch norm over groups of {}", *run.recipe.statistics_group);
-  if (run.recipe.precision != "fp32") out += fmt::format(", {}", run.recipe.precision);
-  if (run.recipe.sparse.nonzero.value_or(1) < 1)
-    out += fmt::format(", {:g}% of the convolutions' weights", 100 * *run.recipe.sparse.nonzero);
-  if (const int bits = report::compress_bits(plan.program); bits > 0) out += fmt::format(", activations kept in {} bits", bits);
+  const Methods& methods = plan.methods;
+  if (methods.precision != DType::f32) out += fmt::format(", {}", precision_name(*methods.precision));
+  if (methods.nonzero) out += fmt::format(", {:g}% of the convolutions' weights", 100 * *methods.nonzero);
+  if (methods.compress_bits) out += fmt::format(", activations kept in {} bits", *methods.compress_bits);
   out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
   if (run.recipe.budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe.budget_bytes));
   if (const Bytes host = plan.host.planned_peak_bytes; host > Bytes(0))
@@ -296,10 +301,7 @@ std::string closing(const Run& run, const train::LoopResult& result, double seco
 
 nlohmann::ordered_json result_json(const Run& run, const train::LoopResult& result, double seconds) {
   const Plan& plan = run.session->plan();
-  nlohmann::ordered_json json = report::plan_json(plan, {.precision = run.recipe.precision,
-                                                         .nonzero = run.recipe.sparse.nonzero.value_or(1),
-                                                         .checkpoint = checkpoint_of(run.recipe, plan),
-                                                         .statistics_group = run.recipe.statistics_group.value_or(0),
+  nlohmann::ordered_json json = report::plan_json(plan, {.statistics_group = run.recipe.statistics_group.value_or(0),
                                                          .budget = run.recipe.budget_bytes,
                                                          .backend = run.recipe.device,
                                                          .threads = thread_count(static_cast<int>(run.recipe.threads)),

@@ -103,19 +103,36 @@ void check_sizes(const Program& program) {
   }
 }
 
-// The rest of the line that says which form of the model was planned.
-ModelForm parse_form(Words& words) {
-  ModelForm form;
+// Earlier versions wrote down the form of the model alone, as in "form precision bf16 nonzero 0.5 momentum_bits 32".
+Methods parse_form(Words& words) {
+  Methods methods;
   words.expect("precision");
-  form.precision = words.next();
-  if (form.precision != "fp32" && form.precision != "fp16" && form.precision != "bf16")
-    throw_user_error("the plan has the precision '{}'", form.precision.substr(0, 40));
+  const std::string_view precision = words.next();
+  methods.precision = parse_precision(precision);
+  if (!methods.precision) throw_user_error("the plan has the precision '{}'", precision.substr(0, 40));
   words.expect("nonzero");
-  form.nonzero = words.number(0.0, 1.0, "a share of the weights");
+  if (const double nonzero = words.number(0.0, 1.0, "a share of the weights"); nonzero < 1) methods.nonzero = nonzero;
   words.expect("momentum_bits");
-  form.momentum_bits = words.number<std::int64_t>(8, 32, "a number of bits");
+  if (const auto bits = words.number<std::int64_t>(8, 32, "a number of bits"); bits != 32) methods.momentum_bits = bits;
   words.end_line();
-  return form;
+  return methods;
+}
+
+// Of a plan that does not say all of its methods: what its program shows of them. How backward was made to recompute it does not
+// show, only that it does.
+void read_methods_off(const Program& program, Methods& methods) {
+  methods.microbatch = program.microbatch;
+  const Section* micro = program.find_section(SectionKind::micro);
+  if (micro == nullptr) return;
+  bool recomputes = false;
+  for (const Node& node : micro->nodes) {
+    if (node.op->packing == Packing::packs) methods.compress_bits = node.attributes.integer("bits");
+    if (node.op->stands_for != nullptr) methods.drop_gradients = true;
+    if (node.phase == Phase::update) methods.fuse_update = true;
+    // What was packed comes back without being computed again.
+    recomputes |= node.phase == Phase::recompute && node.op->packing != Packing::unpacks && !node.op->is_view;
+  }
+  if (!recomputes) methods.checkpoint = CheckpointStrategy{};
 }
 
 // Heights, bounds and sizes of one memory's arena, which follow from where everything lies in it.
@@ -160,10 +177,7 @@ std::string print_plan(const Plan& plan) {
   };
   line("states", plan.state_offsets);
   for (std::size_t i = 0; i < plan.sections.size(); ++i) line(name_of(plan.program.sections[i].kind), plan.sections[i].offsets);
-  if (plan.form) {
-    text += fmt::format("form precision {} nonzero {} momentum_bits {}\n", plan.form->precision, plan.form->nonzero,
-                        plan.form->momentum_bits);
-  }
+  if (plan.methods != Methods()) text += fmt::format("methods {}\n", print_methods(plan.methods));
   if (!plan.made_for.empty()) text += fmt::format("made_for {}\n", plan.made_for);
   return text;
 }
@@ -201,9 +215,15 @@ Plan parse_plan(std::string_view text) {
   }
   for (const MemorySpace space : kMemorySpaces) measure_arena(space, plan);
   word = words.next();
-  if (word == "form") {
-    plan.form = parse_form(words);
+  if (word == "methods") {
+    plan.methods = parse_methods(words.rest_of_line());
     word = words.next();
+  } else {
+    if (word == "form") {
+      plan.methods = parse_form(words);
+      word = words.next();
+    }
+    read_methods_off(plan.program, plan.methods);
   }
   if (word == "made_for") {
     plan.made_for = words.rest_of_line();

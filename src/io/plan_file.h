@@ -7,7 +7,7 @@
 //   place states 0 64 128
 //   place init
 //   place micro 41216 50048
-//   form precision bf16 nonzero 0.5 momentum_bits 32
+//   methods precision=bf16 nonzero=0.5 microbatch=50 checkpoint=none
 //   made_for 2 threads, AMD EPYC, avx512_core_bf16, oneDNN 2.6.3
 //
 // Offsets count from the start of the arena of a value's memory. Where states lie in host memory the first line goes on with

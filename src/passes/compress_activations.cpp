@@ -225,7 +225,7 @@ class Compressor {
 }  // namespace
 
 Program compress_activations(Program program, const PassContext& context) {
-  const int bits = context.compress_bits;
+  const auto bits = static_cast<int>(context.methods.compress_bits.value_or(0));
   if (bits != 8 && bits != 4 && bits != 2) throw_user_error("activations are kept in 8, 4 or 2 bits, not in {}", bits);
   for (Section& section : program.sections) {
     if (section.kind == SectionKind::micro) Compressor(program, section, bits).run();

@@ -19,7 +19,7 @@
 
 namespace snug {
 
-// context.compress_bits an element: 8, 4 or 2; UserError otherwise.
+// context.methods.compress_bits per element: 8, 4 or 2; UserError otherwise.
 Program compress_activations(Program program, const PassContext& context);
 
 }  // namespace snug

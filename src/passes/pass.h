@@ -10,7 +10,7 @@
 #include "ir/kernel.h"
 #include "ir/program.h"
 #include "ops/updates/update_rule.h"
-#include "passes/checkpoint/strategy.h"
+#include "passes/methods.h"
 #include "passes/model/sparsify.h"
 
 namespace snug {
@@ -30,23 +30,19 @@ class OptimalAnswers;
 // What passes are told.
 struct PassContext {
   const Backend& backend;
-  // How the model is made into a program.
-  DType precision = DType::f32;
+  Methods methods = {};
   SparseOptions sparse = {};
   std::int64_t batch = 0;  // examples per step; 0: as many as the model's microbatch
   ops::UpdateOptions update = {};
-  // How the program is rewritten.
-  CheckpointStrategy checkpoint = {};
   const CostTable& costs = kFixedCosts;
-  int compress_bits = 4;                      // per element, for compress_activations
   OptimalAnswers* optimal_answers = nullptr;  // of a search, which runs the passes many times
 };
 
 struct Pass {
   std::string_view name;
   Exactness exactness = Exactness::exact;
-  std::string_view always_because = {};  // why it cannot be turned off, as the end of a sentence; empty: it can
-  bool on_request = false;               // runs only when it is asked for
+  std::string_view always_because = {};            // why it cannot be turned off, as the end of a sentence; empty: it can
+  bool (*is_asked_for)(const Methods&) = nullptr;  // nothing: it runs always
   Program (*run)(Program, const PassContext&) = nullptr;
 };
 
@@ -57,9 +53,8 @@ struct PassTiming {
 
 struct PassOptions {
   std::vector<std::string> disabled = {};
-  std::vector<std::string> enabled = {};  // passes that run only on request
-  std::string dump_after = {};            // a pass's name, or empty
-  bool verifies = true;                   // the program after each pass; off only for programs that are compared and thrown away
+  std::string dump_after = {};  // a pass's name, or empty
+  bool verifies = true;         // the program after each pass; off only for programs that are compared and thrown away
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
 };
 
@@ -69,9 +64,9 @@ std::vector<Pass> model_passes();
 std::vector<Pass> memory_passes();
 std::vector<Pass> pipeline();  // both
 
-// For options that come from outside, before any pass runs: UserError when they name a pass that is none of these, turn off one
-// that must run, or ask for one that runs anyway.
-void check_pass_names(const std::vector<Pass>& passes, const PassOptions& options);
+// For options that come from outside, before any pass runs: UserError when they name a pass that is none of these, or turn off
+// one that must run or that the methods ask for.
+void check_passes(const std::vector<Pass>& passes, const PassOptions& options, const Methods& methods);
 
 // Runs the passes, verifying the program after each.
 Program run_passes(Program program, const std::vector<Pass>& passes, const PassContext& context, const PassOptions& options,

@@ -39,7 +39,8 @@ std::vector<Pass> model_passes() {
        .always_because = "it does what the precision says; ask for fp32",
        .run =
            [](Program model, const PassContext& context) {
-             return context.precision == DType::f32 ? model : narrow(std::move(model), context.precision);
+             const DType precision = context.methods.precision.value_or(DType::f32);
+             return precision == DType::f32 ? model : narrow(std::move(model), precision);
            }},
       // One node where two would read and write the same bytes.
       {.name = "fuse", .run = [](Program model, const PassContext& /*context*/) { return fuse(std::move(model)); }},
@@ -47,7 +48,10 @@ std::vector<Pass> model_passes() {
       {.name = "sparsify",
        .exactness = Exactness::sparse,
        .always_because = "it does what the share of nonzero weights says; ask for all of them",
-       .run = [](Program model, const PassContext& context) { return sparsify(std::move(model), context.sparse); }},
+       .run =
+           [](Program model, const PassContext& context) {
+             return sparsify(std::move(model), context.methods.nonzero.value_or(1), context.sparse);
+           }},
       // The other weights in the layout that the backend's kernels want.
       {.name = "choose_layouts",
        .run = [](Program model, const PassContext& context) { return choose_layouts(std::move(model), context.backend); }},
@@ -61,7 +65,12 @@ std::vector<Pass> model_passes() {
       // What moves the parameters, and what it keeps beside them.
       {.name = "add_update",
        .always_because = kNothingRunsWithout,
-       .run = [](Program program, const PassContext& context) { return add_update(std::move(program), context.update); }},
+       .run =
+           [](Program program, const PassContext& context) {
+             ops::UpdateOptions update = context.update;
+             if (const auto bits = context.methods.momentum_bits) update.settings.set("momentum_bits", *bits);
+             return add_update(std::move(program), update);
+           }},
   };
 }
 
@@ -71,19 +80,34 @@ std::vector<Pass> memory_passes() {
       {.name = "eliminate_dead_nodes", .run = eliminate_dead_nodes},
       // What the strategy does not keep is made again for backward. Before kernels are chosen: a clone is the same node, and is
       // given the same.
-      {.name = "checkpoint", .run = checkpoint},
+      {.name = "checkpoint",
+       .is_asked_for =
+           [](const Methods& methods) { return methods.checkpoint.value_or(CheckpointStrategy{}) != CheckpointStrategy{}; },
+       .run = checkpoint},
       // What still waits for backward does so in few bits. Behind the clones, which then read what comes back from them.
-      {.name = "compress_activations", .exactness = Exactness::compressed, .on_request = true, .run = compress_activations},
+      {.name = "compress_activations",
+       .exactness = Exactness::compressed,
+       .is_asked_for = [](const Methods& methods) { return methods.compress_bits.has_value(); },
+       .run = compress_activations},
       // What still waits for backward does so in host memory: of compressed values, the codes.
-      {.name = "offload_activations", .on_request = true, .run = offload_activations},
+      {.name = "offload_activations",
+       .is_asked_for = [](const Methods& methods) { return methods.offload.value_or(false); },
+       .run = offload_activations},
       // Gradients are added to the momentum at once, and need no accumulators.
-      {.name = "drop_gradients", .exactness = Exactness::reassociated, .on_request = true, .run = drop_gradients},
+      {.name = "drop_gradients",
+       .exactness = Exactness::reassociated,
+       .is_asked_for = [](const Methods& methods) { return methods.drop_gradients.value_or(false); },
+       .run = drop_gradients},
       // Updates move into backward, behind the clones that read old weights: what was an accumulator is a value, or a sum of few.
-      {.name = "fuse_update", .on_request = true, .run = fuse_update},
+      {.name = "fuse_update",
+       .is_asked_for = [](const Methods& methods) { return methods.fuse_update.value_or(false); },
+       .run = fuse_update},
       // Sums of gradients move into the kernels that make the summands, where these can.
       {.name = "accumulate_in_place", .run = accumulate_in_place},
       // Copies of weights that kernels would make at every run become states, made once an update.
-      {.name = "prepack_weights", .on_request = true, .run = prepack_weights},
+      {.name = "prepack_weights",
+       .is_asked_for = [](const Methods& methods) { return methods.prepack_weights.value_or(false); },
+       .run = prepack_weights},
       // From here on every node has its kernel and its workspace: numerics are frozen.
       {.name = "select_kernels", .always_because = kNothingRunsWithout, .run = select_kernels},
       // Last, because it relies on every lifetime being final.
@@ -97,7 +121,7 @@ std::vector<Pass> pipeline() {
   return passes;
 }
 
-void check_pass_names(const std::vector<Pass>& passes, const PassOptions& options) {
+void check_passes(const std::vector<Pass>& passes, const PassOptions& options, const Methods& methods) {
   const auto find = [&](const std::string& name) {
     const auto found = std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
     if (found != passes.end()) return found;
@@ -108,9 +132,8 @@ void check_pass_names(const std::vector<Pass>& passes, const PassOptions& option
   for (const std::string& name : options.disabled) {
     const auto pass = find(name);
     if (!pass->always_because.empty()) throw_user_error("pass '{}' cannot be turned off: {}", name, pass->always_because);
-  }
-  for (const std::string& name : options.enabled) {
-    if (!find(name)->on_request) throw_user_error("pass '{}' runs anyway; only those that cost something are asked for", name);
+    if (pass->is_asked_for != nullptr && pass->is_asked_for(methods))
+      throw_user_error("pass '{}' is left out and asked for; leave out one of the two", name);
   }
   if (!options.dump_after.empty()) find(options.dump_after);
 }
@@ -118,10 +141,8 @@ void check_pass_names(const std::vector<Pass>& passes, const PassOptions& option
 Program run_passes(Program program, const std::vector<Pass>& passes, const PassContext& context, const PassOptions& options,
                    std::vector<PassTiming>& timings) {
   for (const Pass& pass : passes) {
-    const auto named_in = [&](const std::vector<std::string>& names) {
-      return std::find(names.begin(), names.end(), pass.name) != names.end();
-    };
-    if (!named_in(options.disabled) && (!pass.on_request || named_in(options.enabled))) {
+    const bool is_disabled = std::ranges::find(options.disabled, pass.name) != options.disabled.end();
+    if (!is_disabled && (pass.is_asked_for == nullptr || pass.is_asked_for(context.methods))) {
       const auto start = std::chrono::steady_clock::now();
       program = pass.run(std::move(program), context);
       timings.push_back({pass.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});

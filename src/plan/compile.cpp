@@ -17,6 +17,7 @@ Plan compile(Program model, const Backend& unlimited, const CompileOptions& opti
   program = rewrite(std::move(program), unlimited, options, timings);
   // Byte offsets for every value, and with them the peak.
   Plan plan = place(std::move(program), options.red_zone);
+  plan.methods = complete(options.methods, plan.program);
 
   plan.pass_timings = std::move(timings);
   plan.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -24,30 +25,31 @@ Plan compile(Program model, const Backend& unlimited, const CompileOptions& opti
 }
 
 Program lower_model(Program model, const Backend& backend, const CompileOptions& options, std::vector<PassTiming>* timings) {
-  check_pass_names(pipeline(), options.passes);
-  const PassContext context{.backend = backend,
-                            .precision = options.precision,
-                            .sparse = options.sparse,
-                            .batch = options.batch,
-                            .update = options.update};
+  check_passes(pipeline(), options.passes, options.methods);
+  const PassContext context{
+      .backend = backend, .methods = options.methods, .sparse = options.sparse, .batch = options.batch, .update = options.update};
   std::vector<PassTiming> unwanted;
   return run_passes(std::move(model), model_passes(), context, options.passes, timings == nullptr ? unwanted : *timings);
 }
 
 Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings) {
-  check_pass_names(pipeline(), options.passes);
+  check_passes(pipeline(), options.passes, options.methods);
   Backend backend = unlimited;
-  if (options.workspace_limit) backend.workspace_limit = options.workspace_limit;
+  if (options.methods.workspace_limit) backend.workspace_limit = options.methods.workspace_limit;
   // Deep networks ask about the same few dozen nodes over and over.
   if (backend.answers == nullptr) backend.answers = std::make_shared<KernelAnswers>();
-  PassContext context{
-      .backend = backend, .checkpoint = options.checkpoint, .costs = options.costs, .optimal_answers = options.optimal_answers};
-  PassOptions passes = options.passes;
-  if (options.compress_bits > 0) {
-    context.compress_bits = options.compress_bits;
-    passes.enabled.emplace_back("compress_activations");
-  }
-  return run_passes(std::move(program), memory_passes(), context, passes, timings);
+  const PassContext context{
+      .backend = backend, .methods = options.methods, .costs = options.costs, .optimal_answers = options.optimal_answers};
+  return run_passes(std::move(program), memory_passes(), context, options.passes, timings);
+}
+
+Methods complete(Methods methods, const Program& program) {
+  methods.precision = methods.precision.value_or(DType::f32);
+  methods.microbatch = program.microbatch;
+  methods.checkpoint = methods.checkpoint.value_or(CheckpointStrategy{});
+  if (methods.nonzero == 1) methods.nonzero.reset();
+  if (methods.momentum_bits == 32) methods.momentum_bits.reset();
+  return methods;
 }
 
 namespace {

@@ -10,17 +10,12 @@ namespace snug {
 
 struct CompileOptions {
   std::int64_t batch = 0;  // examples per step; 0: as many as the model's microbatch
-  DType precision = DType::f32;
+  Methods methods = {};    // what is not said is not done; of kernels that do the same, the first within the limit is taken
   ops::UpdateOptions update = {};
-  SparseOptions sparse = {};           // which weights are stored by their nonzeros
-  CheckpointStrategy checkpoint = {};  // what backward recomputes instead of keeping
-  int compress_bits = 0;               // per element that waits for backward: 8, 4 or 2; 0: it is stored as it is
-  CostTable costs = {};                // by which passes choose what to run twice
+  SparseOptions sparse = {};  // how the pattern of sparse weights moves
+  CostTable costs = {};       // by which passes choose what to run twice
   PassOptions passes = {};
   Bytes red_zone = Bytes(0);
-  // The most scratch that one kernel may ask for: of several that do the same, the first within it is taken. None: no limit but
-  // the backend's own.
-  std::optional<Bytes> workspace_limit = {};
   OptimalAnswers* optimal_answers = nullptr;  // of a search for one model, which runs the passes many times
 };
 
@@ -33,6 +28,8 @@ Program lower_model(Program model, const Backend& backend, const CompileOptions&
                     std::vector<PassTiming>* timings = nullptr);
 // The memory methods.
 Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings);
+// The record of a program that was made by these methods: what was not said, as it was done.
+Methods complete(Methods methods, const Program& program);
 // What liveness demands of the device's arena for a program whose passes have run: no placement is smaller.
 Bytes arena_bound(const Program& program, Bytes red_zone = Bytes(0));
 // Byte offsets for every value.

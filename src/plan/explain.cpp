@@ -7,13 +7,16 @@ namespace snug {
 std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& point, const Backend& backend) {
   FitRequest quiet = request;
   quiet.options.passes.dump = {};
-  quiet.options.compress_bits = 0;  // it is one of the methods, also where it was given
+  // What was given about the model stays; checkpointing and compression are methods, also where they were given.
+  quiet.given.microbatch.reset();
+  quiet.given.checkpoint.reset();
+  quiet.given.compress_bits.reset();
+  FrontierPoint so_far = plain_point(quiet);
+  Methods& methods = so_far.methods;
+  const Methods& chosen = point.methods;
   std::vector<MethodStep> steps;
-  FrontierPoint so_far{.planned_peak_bytes = {}, .microbatch = request.options.batch, .checkpoint = {}, .workspace_limit = {}};
   const auto add = [&](std::string method) {
-    if (so_far.workspace_limit == point.workspace_limit && so_far.checkpoint == point.checkpoint &&
-        so_far.microbatch == point.microbatch && so_far.compress_bits == point.compress_bits &&
-        so_far.fuses_update == point.fuses_update && so_far.narrowed == point.narrowed && so_far.nonzero == point.nonzero) {
+    if (methods == chosen) {
       steps.push_back({.method = std::move(method), .planned_peak_bytes = point.planned_peak_bytes, .seconds = point.seconds});
       return;
     }
@@ -22,35 +25,20 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
                      .planned_peak_bytes = plan.planned_peak_bytes,
                      .seconds = step_seconds(request.options.costs, plan.program)});
   };
+  // Takes over one method, if the plan differs in it.
+  const auto take = [&](auto Methods::*method, const auto& describe) {
+    if (methods.*method == chosen.*method) return;
+    methods.*method = chosen.*method;
+    add(describe());
+  };
   add("everything at once");
-  if (point.narrowed) {
-    so_far.narrowed = true;
-    add("stored with 16 bits");
-  }
-  if (point.nonzero) {
-    so_far.nonzero = point.nonzero;
-    add(fmt::format("{:g}% of the convolutions' weights", 100 * *point.nonzero));
-  }
-  if (point.microbatch != so_far.microbatch) {
-    so_far.microbatch = point.microbatch;
-    add(fmt::format("microbatches of {}", point.microbatch));
-  }
-  if (point.checkpoint != so_far.checkpoint) {
-    so_far.checkpoint = point.checkpoint;
-    add(fmt::format("checkpoint {}", to_string(point.checkpoint)));
-  }
-  if (point.compress_bits != so_far.compress_bits) {
-    so_far.compress_bits = point.compress_bits;
-    add(fmt::format("activations kept in {} bits", point.compress_bits));
-  }
-  if (point.fuses_update) {
-    so_far.fuses_update = true;
-    add("weights updated in backward");
-  }
-  if (point.workspace_limit) {
-    so_far.workspace_limit = point.workspace_limit;
-    add(fmt::format("workspace within {}", format_bytes(*point.workspace_limit)));
-  }
+  take(&Methods::precision, [] { return std::string("stored with 16 bits"); });
+  take(&Methods::nonzero, [&] { return fmt::format("{:g}% of the convolutions' weights", 100 * *chosen.nonzero); });
+  take(&Methods::microbatch, [&] { return fmt::format("microbatches of {}", *chosen.microbatch); });
+  take(&Methods::checkpoint, [&] { return fmt::format("checkpoint {}", to_string(*chosen.checkpoint)); });
+  take(&Methods::compress_bits, [&] { return fmt::format("activations kept in {} bits", *chosen.compress_bits); });
+  take(&Methods::fuse_update, [] { return std::string("weights updated in backward"); });
+  take(&Methods::workspace_limit, [&] { return fmt::format("workspace within {}", format_bytes(*chosen.workspace_limit)); });
   return steps;
 }
 

@@ -58,18 +58,22 @@ PlacedPoint plain_plan(const FitRequest& request, const Backend& backend) {
 // What the whole batch takes without recomputation, all weights dense and everything kept as it is.
 std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optional<PlacedPoint>& known, const Backend& backend) {
   const std::int64_t batch = request.options.batch;
-  if (request.microbatch.value_or(batch) != batch) return std::nullopt;
-  const bool as_it_is = request.options.sparse.nonzero == 1 && request.options.compress_bits == 0;
-  if (as_it_is && known && known->point.checkpoint == CheckpointStrategy{}) return known->plan.planned_peak_bytes;
+  if (request.given.microbatch.value_or(batch) != batch) return std::nullopt;
   FitRequest plain = quiet(request);
-  plain.options.sparse = {};
-  plain.checkpoint.reset();
-  plain.options.compress_bits = 0;
+  plain.given.nonzero.reset();
+  plain.given.checkpoint.reset();
+  plain.given.compress_bits.reset();
+  if (known && plain_point(plain).methods == known->point.methods) return known->plan.planned_peak_bytes;
   return plain_plan(plain, backend).plan.planned_peak_bytes;
 }
 
 // By more than a hair.
 bool is_smaller(Bytes one, Bytes other) { return 100 * one.count() <= 99 * other.count(); }
+
+// As little as the strategy can do with.
+void to_the_least(Methods& methods) {
+  if (methods.checkpoint->limit > Bytes(0)) methods.checkpoint->limit = Bytes(1);
+}
 
 // "add precision (about 12.44 MB) or sparse (about 9.87 MB) to --allow (about 4.10 MB with all of them)": rungs that are not
 // allowed and would make the smallest plan smaller, each by itself, then together; empty when there are none. One that by itself
@@ -77,7 +81,7 @@ bool is_smaller(Bytes one, Bytes other) { return 100 * one.count() <= 99 * other
 // them, about 1.62 MB with sparse too)".
 std::string rungs_that_help(const FitRequest& request, const FrontierPoint& smallest, const Backend& backend) {
   FrontierPoint base = smallest;
-  if (base.checkpoint.limit > Bytes(0)) base.checkpoint.limit = Bytes(1);  // as little as it can
+  to_the_least(base.methods);
   // Nothing where the backend has no kernels for it, within a limit of workspace for example.
   struct Outcome {
     Bytes bytes;
@@ -99,32 +103,34 @@ std::string rungs_that_help(const FitRequest& request, const FrontierPoint& smal
   const auto look_at = [&](Exactness rung, bool possible, const auto& take) {
     if (!possible || request.allowed.has(rung)) return;
     FrontierPoint point = base;
-    take(point);
+    take(point.methods);
     const std::optional<Outcome> found = outcome_of(point);
     if (!found || !is_smaller(found->bytes, smallest.planned_peak_bytes)) return;
     const bool is_beaten = std::any_of(named.begin(), named.end(), [&](const Outcome& other) {
       return other.bytes <= found->bytes && other.seconds <= found->seconds;
     });
-    take(with_beaten);
+    take(with_beaten.methods);
     if (is_beaten) {
       beaten.emplace_back(name_of(rung));
       return;
     }
     names.push_back(fmt::format("{} (about {})", name_of(rung), format_bytes(found->bytes)));
     named.push_back(*found);
-    take(together);
+    take(together.methods);
   };
+  const Methods& taken = smallest.methods;
   // Another model's kernels ask for other workspace than the one that the limit was found for.
-  look_at(Exactness::precision, request.in_16_bits.has_value() && !smallest.narrowed, [&](FrontierPoint& point) {
-    point.narrowed = true;
-    point.fuses_update = point.fuses_update && !request.in_16_bits->update.finds_overflow;
-    point.workspace_limit.reset();
+  const bool can_narrow = request.narrow_precision && !request.given.precision && taken.precision != request.narrow_precision;
+  look_at(Exactness::precision, can_narrow, [&](Methods& methods) {
+    methods.precision = request.narrow_precision;
+    if (options_for(request, methods).update.looks_at_all_gradients()) methods.fuse_update = request.given.fuse_update;
+    methods.workspace_limit = request.given.workspace_limit;
   });
-  look_at(Exactness::compressed, smallest.compress_bits == 0 && can_compress(request, backend),
-          [](FrontierPoint& point) { point.compress_bits = kSolverCompressBits; });
-  look_at(Exactness::sparse, !smallest.nonzero && can_be_sparse(request, backend), [](FrontierPoint& point) {
-    point.nonzero = kSolverNonzero.back();
-    point.workspace_limit.reset();
+  look_at(Exactness::compressed, !taken.compress_bits && can_compress(request, backend),
+          [](Methods& methods) { methods.compress_bits = kSolverCompressBits; });
+  look_at(Exactness::sparse, !taken.nonzero && can_be_sparse(request, backend), [&](Methods& methods) {
+    methods.nonzero = kSolverNonzero.back();
+    methods.workspace_limit = request.given.workspace_limit;
   });
   if (names.empty()) return {};
   std::string text = fmt::format("add {} to --allow", join_with_or(names));
@@ -147,17 +153,16 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
   std::vector<std::string> ways;
   const std::int64_t batch = request.options.batch;
   const bool norm = depends_on_microbatch(request);
-  if (request.microbatch && *request.microbatch > 1)
-    ways.emplace_back("leave out --microbatch, so that a smaller one can be chosen");
-  if (request.checkpoint) ways.emplace_back("leave out --checkpoint, so that another strategy can be chosen");
-  if (!request.microbatch && request.statistics_group > 1 && request.allowed.has(Exactness::reassociated)) {
+  if (request.given.microbatch.value_or(1) > 1) ways.emplace_back("leave out --microbatch, so that a smaller one can be chosen");
+  if (request.given.checkpoint) ways.emplace_back("leave out --checkpoint, so that another strategy can be chosen");
+  if (!request.given.microbatch && request.statistics_group > 1 && request.allowed.has(Exactness::reassociated)) {
     ways.push_back(fmt::format("take statistics over smaller groups with --statistics-group (now {})", request.statistics_group));
-  } else if (!request.microbatch && smallest.microbatch > 1) {
+  } else if (!request.given.microbatch && *smallest.methods.microbatch > 1) {
     // How far it would lead: the smallest plan with microbatches of one example.
     FrontierPoint single = smallest;
-    single.microbatch = 1;
-    single.fuses_update = single.fuses_update && batch == 1;
-    if (single.checkpoint.limit > Bytes(0)) single.checkpoint.limit = Bytes(1);  // as little as it can
+    single.methods.microbatch = 1;
+    if (batch > 1) single.methods.fuse_update = request.given.fuse_update;
+    to_the_least(single.methods);
     const Bytes bytes = compile_point(quiet(request), single, backend).planned_peak_bytes;
     if (bytes < smallest.planned_peak_bytes) {
       const Exactness rung = norm ? Exactness::microbatch : Exactness::reassociated;
@@ -170,17 +175,17 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
     }
   }
   if (std::string more = rungs_that_help(request, smallest, backend); !more.empty()) ways.push_back(std::move(more));
-  if (batch > 1 && smallest.microbatch == batch) ways.emplace_back("use a smaller --batch");
+  if (batch > 1 && smallest.methods.microbatch == batch) ways.emplace_back("use a smaller --batch");
   if (ways.empty()) ways.emplace_back("use a smaller model");
   return ways;
 }
 
 // ", stored with 16 bits, 10% of the convolutions' weights, activations in 4 bits": as far as the solver went.
-std::string lossy_methods(const FrontierPoint& point) {
+std::string lossy_methods(const Methods& given, const Methods& taken) {
   std::string text;
-  if (point.narrowed) text += ", stored with 16 bits";
-  if (point.nonzero) text += fmt::format(", {:g}% of the convolutions' weights", 100 * *point.nonzero);
-  if (point.compress_bits > 0) text += fmt::format(", activations in {} bits", point.compress_bits);
+  if (!given.precision && taken.precision != DType::f32) text += ", stored with 16 bits";
+  if (!given.nonzero && taken.nonzero) text += fmt::format(", {:g}% of the convolutions' weights", 100 * *taken.nonzero);
+  if (taken.compress_bits) text += fmt::format(", activations in {} bits", *taken.compress_bits);
   return text;
 }
 
@@ -189,18 +194,20 @@ std::string lossy_methods(const FrontierPoint& point) {
   const Bytes bytes = plan.planned_peak_bytes;
   // Where both are given there was nothing to choose.
   std::string takes = "it takes";
-  if (!request.microbatch || !request.checkpoint) {
+  const Methods& given = request.given;
+  const Methods& taken = smallest.point.methods;
+  if (!given.microbatch || !given.checkpoint) {
     takes = "the least that it can be trained in";
-    if (request.microbatch) takes += fmt::format(" with --microbatch {}", *request.microbatch);
-    if (request.checkpoint) takes += fmt::format(" with --checkpoint {}", to_string(*request.checkpoint));
+    if (given.microbatch) takes += fmt::format(" with --microbatch {}", *given.microbatch);
+    if (given.checkpoint) takes += fmt::format(" with --checkpoint {}", to_string(*given.checkpoint));
     takes += " is";
   }
   throw DoesNotFit(
       fmt::format("{} at batch {} does not fit {}: {} {} bytes ({}), with microbatches of {} and checkpoint {}{}, where the "
                   "largest values alive are {}; give that much, or {}",
                   plan.program.name, request.options.batch, counted(request.budget->count(), "byte"), takes, bytes.count(),
-                  format_bytes(bytes), smallest.point.microbatch, to_string(smallest.point.checkpoint),
-                  lossy_methods(smallest.point) + (smallest.point.fuses_update ? " and weights updated in backward" : ""),
+                  format_bytes(bytes), *taken.microbatch, to_string(*taken.checkpoint),
+                  lossy_methods(given, taken) + (taken.fuse_update.value_or(false) ? " and weights updated in backward" : ""),
                   largest_values(plan), fmt::join(ways_out(request, smallest.point, backend), ", or ")),
       bytes.count());
 }
@@ -212,10 +219,10 @@ namespace {
 Fit fit_as_asked(const FitRequest& request, const Backend& backend) {
   const auto start = std::chrono::steady_clock::now();
   check_request(request);
-  const bool open = request.checkpoint && leaves_limit_open(*request.checkpoint);
+  const bool open = request.given.checkpoint && leaves_limit_open(*request.given.checkpoint);
   if (open && !request.budget) {
     throw_user_error("checkpoint '{0}' fills a limit; give it one, as in {0}:24MB, or a --budget",
-                     to_string(*request.checkpoint));
+                     to_string(*request.given.checkpoint));
   }
   std::optional<PlacedPoint> found;
   const auto fits = [&] { return found && (!request.budget || found->plan.planned_peak_bytes <= *request.budget); };
@@ -237,6 +244,7 @@ Fit fit_as_asked(const FitRequest& request, const Backend& backend) {
     found = std::optional<PlacedPoint>(std::as_const(*found));
   }
   give_back_free_memory();
+  found->plan.made_for = backend.made_for();
   found->plan.plan_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return {.plan = std::move(found->plan), .point = found->point, .plain_peak_bytes = plain_peak};
 }
@@ -244,11 +252,11 @@ Fit fit_as_asked(const FitRequest& request, const Backend& backend) {
 // The least limit of workspace with which the request can be planned, from what one of its programs asked for on: the others may
 // ask for more. Whether the plan then fits the budget is another question.
 WorkspaceTooSmall with_least_limit(FitRequest request, const Backend& backend, const WorkspaceTooSmall& first) {
-  const Bytes limit = *request.options.workspace_limit;
+  const Bytes limit = *request.given.workspace_limit;
   request.options.passes.dump = {};
   WorkspaceTooSmall refusal = first;
   while (true) {
-    request.options.workspace_limit = refusal.least();
+    request.given.workspace_limit = refusal.least();
     try {
       fit_as_asked(request, backend);
       return refusal;
@@ -267,7 +275,7 @@ Fit fit(const FitRequest& request, const Backend& backend) {
   try {
     return fit_as_asked(request, backend);
   } catch (const WorkspaceTooSmall& refusal) {
-    if (!request.options.workspace_limit) throw;
+    if (!request.given.workspace_limit) throw;
     throw with_least_limit(request, backend, refusal);
   }
 }

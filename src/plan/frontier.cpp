@@ -6,14 +6,12 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "ops/ops.h"
+#include "plan/forms.h"
 #include "plan/search.h"
-#include "plan/variants.h"
 
 namespace snug {
 
 namespace {
-
-constexpr std::string_view kCompress = "compress_activations";
 
 bool has_batch_norm(const Program& model) {
   const std::vector<Node>& nodes = model.section(SectionKind::forward).nodes;
@@ -25,66 +23,62 @@ bool has_kernel(const Backend& backend, const OpDef& op) {
                      [&](const KernelDef* kernel) { return kernel->op == op.name; });
 }
 
-bool leaves_out(const FitRequest& request, std::string_view pass) {
-  const std::vector<std::string>& disabled = request.options.passes.disabled;
-  return std::find(disabled.begin(), disabled.end(), pass) != disabled.end();
-}
-
-// What is asked for and left out at once would be left out without a word.
-void check_passes(const FitRequest& request) {
-  constexpr std::string_view kBoth = "pass '{}' is left out and asked for{}; leave out one of the two";
-  for (const std::string& pass : request.options.passes.enabled) {
-    if (leaves_out(request, pass)) throw_user_error(kBoth, pass, "");
-  }
-  if (request.options.compress_bits > 0 && leaves_out(request, kCompress))
-    throw_user_error(kBoth, kCompress, fmt::format(", to keep activations in {} bits", request.options.compress_bits));
-  if (request.checkpoint && request.checkpoint->kind != CheckpointStrategy::Kind::none && leaves_out(request, "checkpoint"))
-    throw_user_error(kBoth, "checkpoint", fmt::format(", for {}", to_string(*request.checkpoint)));
-}
-
 }  // namespace
 
+bool leaves_out(const FitRequest& request, std::string_view pass) {
+  const std::vector<std::string>& disabled = request.options.passes.disabled;
+  return std::ranges::find(disabled, pass) != disabled.end();
+}
+
 void check_request(const FitRequest& request) {
-  check_passes(request);
+  check_passes(pipeline(), request.options.passes, request.given);
   const std::int64_t batch = request.options.batch;
   if (batch < 1) throw_user_error("a batch of {} is not possible; use at least 1", batch);
-  if (request.microbatch && (*request.microbatch < 1 || *request.microbatch > batch)) {
-    throw_user_error("a microbatch of {} out of a batch of {} is not possible", *request.microbatch, batch);
+  if (request.given.microbatch && (*request.given.microbatch < 1 || *request.given.microbatch > batch)) {
+    throw_user_error("a microbatch of {} out of a batch of {} is not possible", *request.given.microbatch, batch);
   }
   if (const std::int64_t group = request.statistics_group; group != 0) {
     if (group < 1 || group > batch)
       throw_user_error("a statistics group of {} out of a batch of {} is not possible; use 1 to {}", group, batch, batch);
-    const Program model = request.model(request.microbatch.value_or(batch));
+    const Program model = request.model(request.given.microbatch.value_or(batch));
     if (!has_batch_norm(model)) {
       throw_user_error("'{}' has no batch norm whose statistics could be taken in groups; leave out --statistics-group",
                        model.name);
     }
-    if (request.microbatch && *request.microbatch != batch && *request.microbatch % group != 0) {
+    if (request.given.microbatch && *request.given.microbatch != batch && *request.given.microbatch % group != 0) {
       throw_user_error("a microbatch of {} does not split into statistics groups of {}; use a multiple of {}, or the whole batch",
-                       *request.microbatch, group, group);
+                       *request.given.microbatch, group, group);
     }
   }
-  SNUG_CHECK(request.options.checkpoint == CheckpointStrategy{}, "a request names its checkpoint strategy beside its options");
+  SNUG_CHECK(request.options.methods == Methods(), "a request names the methods that are given beside its options");
+}
+
+CompileOptions options_for(const FitRequest& request, const Methods& methods) {
+  CompileOptions options = request.options;
+  const DType precision = methods.precision.value_or(DType::f32);
+  options.methods = methods;
+  options.update.finds_overflow = precision == DType::f16;
+  options.update.stochastic_rounding = request.stochastic_rounding.value_or(precision == DType::bf16);
+  return options;
 }
 
 FrontierPoint plain_point(const FitRequest& request) {
-  return {.planned_peak_bytes = {},
-          .microbatch = request.microbatch.value_or(request.options.batch),
-          .checkpoint = request.checkpoint.value_or(CheckpointStrategy{}),
-          .workspace_limit = {},
-          .compress_bits = request.options.compress_bits};
+  FrontierPoint point{.methods = request.given};
+  point.methods.precision = request.given.precision.value_or(DType::f32);
+  point.methods.microbatch = request.given.microbatch.value_or(request.options.batch);
+  point.methods.checkpoint = request.given.checkpoint.value_or(CheckpointStrategy{});
+  return point;
 }
 
 Frontier find_frontier(const FitRequest& request, const Backend& backend) {
   check_request(request);
   Frontier frontier;
-  for (const std::vector<Variant>& rung : rungs(request, backend)) {
+  for (const std::vector<FitRequest>& rung : rungs(request, backend)) {
     const bool is_reached =
         !frontier.points.empty() && (!request.budget || frontier.points.front().planned_peak_bytes <= *request.budget);
     if (is_reached) break;
     Frontier of_rung;
-    for (const Variant& variant : rung)
-      of_rung = merged(std::move(of_rung), marked(search_frontier(as_variant(request, variant), backend), variant));
+    for (const FitRequest& form : rung) of_rung = merged(std::move(of_rung), search_frontier(form, backend));
     frontier = continued(std::move(frontier), of_rung);
   }
   return frontier;
@@ -92,20 +86,20 @@ Frontier find_frontier(const FitRequest& request, const Backend& backend) {
 
 namespace {
 
-// Of the variants of one rung or of several: what was found, and what was passed over because it cannot fit.
+// Of the forms of one rung or of several: what was found, and what was passed over because it cannot fit.
 class BestWithin {
  public:
-  BestWithin(const FitRequest& request, const Backend& backend) : request_(request), backend_(backend) {}
+  BestWithin(Bytes budget, const Backend& backend) : budget_(budget), backend_(backend) {}
 
   // Whether the rung has a plan that fits.
-  bool look_at(const std::vector<Variant>& rung) {
-    for (const Variant& variant : rung) {
-      const Bytes least = least_thinkable(as_variant(request_, variant), backend_);
-      if (least > *request_.budget) {
-        passed_over_.emplace_back(least, variant);
+  bool look_at(const std::vector<FitRequest>& rung) {
+    for (const FitRequest& form : rung) {
+      const Bytes least = lower_bound_of(form, backend_);
+      if (least > budget_) {
+        passed_over_.emplace_back(least, form);
         continue;
       }
-      search(variant);
+      search(form);
     }
     return fits();
   }
@@ -119,19 +113,18 @@ class BestWithin {
   }
 
  private:
-  bool fits() const { return best_ && best_->point.planned_peak_bytes <= *request_.budget; }
+  bool fits() const { return best_ && best_->point.planned_peak_bytes <= budget_; }
 
-  void search(const Variant& variant) {
-    PlacedPoint found = search_fastest_within(as_variant(request_, variant), backend_);
-    mark(found.point, variant);
-    best_ = best_ ? better_of(std::move(*best_), std::move(found), *request_.budget) : std::move(found);
+  void search(const FitRequest& form) {
+    PlacedPoint found = search_fastest_within(form, backend_);
+    best_ = best_ ? better_of(std::move(*best_), std::move(found), budget_) : std::move(found);
     give_back_free_memory();
   }
 
-  const FitRequest& request_;
+  Bytes budget_;
   const Backend& backend_;
   std::optional<PlacedPoint> best_;
-  std::vector<std::pair<Bytes, Variant>> passed_over_;
+  std::vector<std::pair<Bytes, FitRequest>> passed_over_;
 };
 
 }  // namespace
@@ -139,27 +132,24 @@ class BestWithin {
 PlacedPoint find_fastest_within(const FitRequest& request, const Backend& backend) {
   check_request(request);
   SNUG_CHECK(request.budget, "a search for what fits a budget needs one");
-  BestWithin best(request, backend);
-  for (const std::vector<Variant>& rung : rungs(request, backend)) {
+  BestWithin best(*request.budget, backend);
+  for (const std::vector<FitRequest>& rung : rungs(request, backend)) {
     if (best.look_at(rung)) break;
   }
   return best.take();
 }
 
 Plan compile_point(const FitRequest& request, const FrontierPoint& point, const Backend& backend) {
-  const FitRequest asked = as_variant(request, variant_of(point));
-  CompileOptions options = asked.options;
-  apply(point, options);
-  return compile(asked.model(point.microbatch), backend, options);
+  return compile(request.model(*point.methods.microbatch), backend, options_for(request, point.methods));
 }
 
 bool can_compress(const FitRequest& request, const Backend& backend) {
-  return has_kernel(backend, ops::pack) && !leaves_out(request, kCompress);
+  return has_kernel(backend, ops::pack) && !leaves_out(request, "compress_activations");
 }
 
 bool can_be_sparse(const FitRequest& request, const Backend& backend) {
-  return !request.share_is_given && request.options.sparse.nonzero == 1 && has_kernel(backend, ops::sparse_conv2d) &&
-         can_sparsify(request.model(request.microbatch.value_or(request.options.batch)));
+  return !request.given.nonzero && has_kernel(backend, ops::sparse_conv2d) &&
+         can_sparsify(request.model(request.given.microbatch.value_or(request.options.batch)));
 }
 
 bool leaves_limit_open(const CheckpointStrategy& strategy) {
@@ -168,7 +158,7 @@ bool leaves_limit_open(const CheckpointStrategy& strategy) {
 }
 
 bool depends_on_microbatch(const FitRequest& request) {
-  return request.statistics_group == 0 && has_batch_norm(request.model(request.microbatch.value_or(request.options.batch)));
+  return request.statistics_group == 0 && has_batch_norm(request.model(request.given.microbatch.value_or(request.options.batch)));
 }
 
 }  // namespace snug

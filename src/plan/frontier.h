@@ -16,28 +16,27 @@ namespace snug {
 
 struct FitRequest {
   std::function<Program(std::int64_t microbatch)> model;  // see compile()
-  CompileOptions options;                                 // with `batch` set, and without `checkpoint`: that is said below
+  CompileOptions options;                                 // with `batch` set, and without `methods`, which are chosen
+  Methods given = {};                                     // obeyed; what is missing the solver may choose
   std::optional<Bytes> budget = {};                       // nothing: whatever the whole batch takes
-  std::optional<std::int64_t> microbatch = {};            // when given, obeyed
-  std::optional<CheckpointStrategy> checkpoint = {};      // when given, obeyed
   // Networks with batch norm are not split below this: their statistics are of a microbatch.
   std::int64_t min_microbatch = 10;
   // What the model was built to take its statistics over; 0: the microbatch. Above 0 a microbatch is the batch or a multiple of
   // this, and `min_microbatch` has no say: how the batch is split no longer changes the statistics.
   std::int64_t statistics_group = 0;
   Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
-  // Whether the share of the weights that are stored was given, be it all of them: no other is chosen, nor advised.
-  bool share_is_given = false;
-  // How the model is stored and updated in 16 bits, which may be chosen instead where Exactness::precision is allowed.
-  struct In16Bits {
-    DType precision;
-    ops::UpdateOptions update;
-  };
-  std::optional<In16Bits> in_16_bits = {};
+  // What may be chosen instead of fp32 where Exactness::precision is allowed: the type of 16 bits that suits the device.
+  std::optional<DType> narrow_precision = {};
+  // How updates of 16 bits are rounded; nothing: stochastically in bf16, whose eight bits would swallow small updates.
+  std::optional<bool> stochastic_rounding = {};
 };
 
+// What compiles the request's model by these methods: its update follows from the precision. In fp16 it finds overflows, for the
+// loss scale that follows the gradients.
+CompileOptions options_for(const FitRequest& request, const Methods& methods);
+
 // What a search keeps activations in where it may (rung `compressed`); other widths are obeyed when they are given.
-inline constexpr int kSolverCompressBits = 4;
+inline constexpr std::int64_t kSolverCompressBits = 4;
 // Whether the backend has kernels that pack, and the request does not leave the pass out.
 bool can_compress(const FitRequest& request, const Backend& backend);
 
@@ -47,20 +46,17 @@ inline constexpr std::array<double, 4> kSolverNonzero{0.5, 0.3, 0.2, 0.1};
 // Whether the model is dense, has weights that could be sparse, and the backend has kernels for them.
 bool can_be_sparse(const FitRequest& request, const Backend& backend);
 
+// Whether a pass is turned off.
+bool leaves_out(const FitRequest& request, std::string_view pass);
+
 // UserError about a batch, microbatch or statistics group that is not possible.
 void check_request(const FitRequest& request);
 
 // A plan's description, from which compile_point() makes the plan again, byte for byte.
 struct FrontierPoint {
+  Methods methods;           // all of them
   Bytes planned_peak_bytes;  // the arena: placed, not estimated
   double seconds = 0;        // of a step, by FitRequest.options.costs
-  std::int64_t microbatch = 0;
-  CheckpointStrategy checkpoint = {};
-  std::optional<Bytes> workspace_limit = {};
-  int compress_bits = 0;               // an element that waits for backward (passes/compress_activations.h); 0: it waits as it is
-  bool fuses_update = false;           // gradients die in backward (passes/fuse_update.h)
-  bool narrowed = false;               // FitRequest::in_16_bits
-  std::optional<double> nonzero = {};  // the share of the weights that is kept, where the solver chose it
 };
 
 struct Frontier {

@@ -31,15 +31,6 @@ struct SectionPlan : RegionPlan {
   const RegionPlan& in(MemorySpace space) const { return space == MemorySpace::host ? host : *this; }
 };
 
-// What makes the model itself smaller, in a recipe's words: a plan on file says it, since it fits no other form of the model.
-struct ModelForm {
-  std::string precision = "fp32";
-  double nonzero = 1;  // the share of the convolutions' weights that is stored
-  std::int64_t momentum_bits = 32;
-
-  friend bool operator==(const ModelForm&, const ModelForm&) = default;
-};
-
 // One memory's arena.
 struct ArenaPlan {
   Bytes persistent_bytes;    // states come first; transient values start here
@@ -50,7 +41,7 @@ struct ArenaPlan {
 // Each memory is placed by itself. As in its sections, the plan's own figures are the device's.
 struct Plan : ArenaPlan {
   Program program;
-  std::optional<ModelForm> form;  // nothing: not known
+  Methods methods;  // how it was made, all of it; from files of earlier versions, as much as is known
   // The threads, processor and libraries whose kernels were chosen (Backend::made_for); empty: not known.
   std::string made_for;
   // Room kept free on either side of every state and buffer, for checking mode; 0 in every other plan.

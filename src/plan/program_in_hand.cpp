@@ -24,7 +24,7 @@ const Program& ProgramInHand::nameless(std::int64_t microbatch) {
 
 void ProgramInHand::lower(std::int64_t microbatch) {
   program_.reset();  // before the next is there
-  CompileOptions options = request_.options;
+  CompileOptions options = options_for(request_, request_.given);
   options.passes.dump = {};
   options.passes.verifies = false;  // once at the end is enough for so many programs
   program_ = lower_model(request_.model(microbatch), backend_, options);

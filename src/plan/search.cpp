@@ -19,14 +19,6 @@ namespace {
 
 using Kind = CheckpointStrategy::Kind;
 
-constexpr std::string_view kFuseUpdate = "fuse_update";
-constexpr std::string_view kDropGradients = "drop_gradients";
-
-bool asks_for(const CompileOptions& options, std::string_view pass) {
-  const std::vector<std::string>& enabled = options.passes.enabled;
-  return std::find(enabled.begin(), enabled.end(), pass) != enabled.end();
-}
-
 // Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
 // network of a thousand layers gets fewer sizes and fewer placements.
 constexpr std::int64_t kMostNodesCompared = 250'000;
@@ -44,17 +36,14 @@ std::int64_t count_within(std::int64_t nodes_in_all, std::int64_t nodes_each, st
 class Search {
  public:
   Search(const FitRequest& request, const Backend& backend)
-      : request_(request), options_(request.options), backend_(backend), programs_(request_, backend_) {
+      : request_(request), backend_(backend), programs_(request_, backend_) {
     backend_.answers = std::make_shared<KernelAnswers>();
-    options_.passes.dump = {};
-    options_.passes.verifies = false;
-    options_.optimal_answers = &optimal_answers_;
   }
 
   // Looks at every candidate's program; nothing is placed yet.
   void compare() {
     const std::int64_t batch = request_.options.batch;
-    const Section& whole = *programs_.nameless(request_.microbatch.value_or(batch)).find_section(SectionKind::micro);
+    const Section& whole = *programs_.nameless(request_.given.microbatch.value_or(batch)).find_section(SectionKind::micro);
     nodes_ = static_cast<std::int64_t>(whole.nodes.size());
     const ForwardChain chain = find_chain(whole, find_forward_pass(whole));
     const std::int64_t most = count_within(kMostNodesCompared, nodes_, 8, 600);
@@ -78,7 +67,7 @@ class Search {
     }
     if (may_compress()) try_compression(tries_many);
     if (tries_many && may_fuse_update()) try_fused_update();
-    if (!request_.options.workspace_limit && request_.allowed.has(Exactness::reassociated)) try_less_workspace(tries_many);
+    if (!request_.given.workspace_limit && request_.allowed.has(Exactness::reassociated)) try_less_workspace(tries_many);
     sort_by_time(candidates_);
   }
 
@@ -101,7 +90,7 @@ class Search {
   // The plan for which no budget is needed, if it fits.
   std::optional<PlacedPoint> place_plain_within(Bytes budget) {
     const FrontierPoint point = plain_point(request_);
-    const std::optional<Candidate> plain = look_at(point, programs_.named(point.microbatch));
+    const std::optional<Candidate> plain = look_at(point, programs_.named(*point.methods.microbatch));
     if (plain->point.planned_peak_bytes > budget) return std::nullopt;
     PlacedPoint found = placed(*plain);
     return found.point.planned_peak_bytes > budget ? std::nullopt : std::optional(std::move(found));
@@ -141,7 +130,7 @@ class Search {
   // reads. Where gradients die in backward they are no states, but then the whole batch is one microbatch.
   Bytes floor() {
     const std::vector<std::int64_t> possible = sizes();
-    const bool has_gradients = !asks_for(request_.options, kFuseUpdate) && !asks_for(request_.options, kDropGradients);
+    const bool has_gradients = !request_.given.fuse_update.value_or(false) && !request_.given.drop_gradients.value_or(false);
     const Bytes least = floor_of(possible.back(), has_gradients);
     return may_fuse_update() ? std::min(least, floor_of(possible.front(), false)) : least;
   }
@@ -173,7 +162,7 @@ class Search {
 
   std::vector<std::int64_t> sizes() {
     const std::int64_t batch = request_.options.batch;
-    if (request_.microbatch) return {*request_.microbatch};
+    if (request_.given.microbatch) return {*request_.given.microbatch};
     const bool norm = depends_on_microbatch(request_);
     if (!request_.allowed.has(norm ? Exactness::microbatch : Exactness::reassociated)) return {batch};
     if (request_.statistics_group > 0) return even_splits_in_groups(batch, request_.statistics_group);
@@ -182,9 +171,11 @@ class Search {
 
   // Strategies that are what they are: all that fit the model, or the one that was given.
   std::vector<CheckpointStrategy> named_strategies(const std::vector<Link>& links, bool tries_many) const {
-    if (request_.checkpoint) {
-      return leaves_limit_open(*request_.checkpoint) ? std::vector<CheckpointStrategy>{} : std::vector{*request_.checkpoint};
+    if (request_.given.checkpoint) {
+      return leaves_limit_open(*request_.given.checkpoint) ? std::vector<CheckpointStrategy>{}
+                                                           : std::vector{*request_.given.checkpoint};
     }
+    if (leaves_out(request_, "checkpoint")) return {{.kind = Kind::none}};
     if (!tries_many) return {{.kind = Kind::none}, {.kind = Kind::no_bn}};
     std::vector<CheckpointStrategy> strategies{
         {.kind = Kind::none}, {.kind = Kind::no_bn}, {.kind = Kind::sqrt}, {.kind = Kind::log}};
@@ -197,8 +188,9 @@ class Search {
   // The strategies that fill a limit: of a chain the program over its links; where one stretch without a cut keeps most of the
   // bytes, that has little to choose from, and single values are tried too.
   std::vector<Kind> limit_fillers(const ForwardChain& chain) const {
-    if (request_.checkpoint)
-      return leaves_limit_open(*request_.checkpoint) ? std::vector{request_.checkpoint->kind} : std::vector<Kind>{};
+    if (request_.given.checkpoint)
+      return leaves_limit_open(*request_.given.checkpoint) ? std::vector{request_.given.checkpoint->kind} : std::vector<Kind>{};
+    if (leaves_out(request_, "checkpoint")) return {};
     Bytes kept, most;
     bool is_simple = chain.beside.empty();
     for (const Link& link : chain.links) {
@@ -216,7 +208,7 @@ class Search {
       return static_cast<double>(consider_all({point}).front()->micro_bytes.count());
     };
     const auto everything = std::find_if(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
-      return candidate.point.microbatch == size && candidate.point.checkpoint == CheckpointStrategy{};
+      return candidate.point.methods.microbatch == size && candidate.point.methods.checkpoint == CheckpointStrategy{};
     });
     const double most = everything != candidates_.end() ? static_cast<double>(everything->micro_bytes.count())
                                                         : bytes_of(point_of(size, {.kind = Kind::none}, fuses));
@@ -232,20 +224,28 @@ class Search {
   }
 
   FrontierPoint point_of(std::int64_t size, const CheckpointStrategy& strategy, bool fuses) const {
-    return {.planned_peak_bytes = {},
-            .microbatch = size,
-            .checkpoint = strategy,
-            .workspace_limit = {},
-            .compress_bits = request_.options.compress_bits,
-            .fuses_update = fuses};
+    FrontierPoint point{.methods = request_.given};
+    point.methods.microbatch = size;
+    point.methods.checkpoint = strategy;
+    if (fuses) point.methods.fuse_update = true;
+    return point;
+  }
+
+  // What compiles a point's program; those that are compared and thrown away need no verification.
+  CompileOptions searching(const FrontierPoint& point, bool verifies) {
+    CompileOptions options = options_for(request_, point.methods);
+    options.passes.dump = {};
+    options.passes.verifies = verifies;
+    options.optimal_answers = &optimal_answers_;
+    return options;
   }
 
   Plan make_plan(const FrontierPoint& point) {
-    CompileOptions options = options_;
-    options.passes.verifies = true;
-    apply(point, options);
+    const CompileOptions options = searching(point, true);
     std::vector<PassTiming> timings;
-    Plan plan = place(rewrite(programs_.named(point.microbatch), backend_, options, timings), request_.options.red_zone);
+    const Program& program = programs_.named(*point.methods.microbatch);
+    Plan plan = place(rewrite(program, backend_, options, timings), request_.options.red_zone);
+    plan.methods = complete(point.methods, plan.program);
     plan.pass_timings = std::move(timings);
     return plan;
   }
@@ -259,11 +259,11 @@ class Search {
       if (is_done[first]) continue;
       std::vector<std::size_t> alike;
       for (std::size_t i = first; i < points.size(); ++i) {
-        if (points[i].microbatch != points[first].microbatch) continue;
+        if (points[i].methods.microbatch != points[first].methods.microbatch) continue;
         alike.push_back(i);
         is_done[i] = true;
       }
-      const Program& program = programs_.nameless(points[first].microbatch);
+      const Program& program = programs_.nameless(*points[first].methods.microbatch);
       run_in_threads(alike.size(), backend_.threads,
                      [&](std::size_t i) { found[alike[i]] = look_at(points[alike[i]], program); });
     }
@@ -273,13 +273,14 @@ class Search {
     return found;
   }
 
-  std::optional<Candidate> look_at(FrontierPoint point, const Program& lowered) const {
-    if (point.workspace_limit && !all_have_kernels(lowered, *point.workspace_limit)) return std::nullopt;
-    CompileOptions options = options_;
-    apply(point, options);
+  std::optional<Candidate> look_at(FrontierPoint point, const Program& lowered) {
+    // A limit that was given is obeyed, and refused where nothing keeps it.
+    const auto limit = request_.given.workspace_limit ? std::nullopt : point.methods.workspace_limit;
+    if (limit && !all_have_kernels(lowered, *limit)) return std::nullopt;
+    const CompileOptions options = searching(point, false);
     std::vector<PassTiming> timings;
     const Program program = rewrite(lowered, backend_, options, timings);
-    const std::optional<double> detour = point.workspace_limit ? seconds_of_variants(program) : 0;
+    const std::optional<double> detour = limit ? seconds_of_variants(program) : 0;
     if (!detour) return std::nullopt;
     point.seconds = step_seconds(request_.options.costs, program) + *detour;
     point.planned_peak_bytes = arena_bound(program, request_.options.red_zone);
@@ -319,7 +320,7 @@ class Search {
 
   // By itself only in 4 bits: fewer cost accuracy, and more would never be on the frontier.
   bool may_compress() const {
-    return request_.options.compress_bits == 0 && request_.allowed.has(Exactness::compressed) && can_compress(request_, backend_);
+    return !request_.given.compress_bits && request_.allowed.has(Exactness::compressed) && can_compress(request_, backend_);
   }
 
   void try_compression(bool tries_many) {
@@ -328,7 +329,7 @@ class Search {
     std::vector<FrontierPoint> points;
     for (const Candidate& candidate : front) {
       points.push_back(candidate.point);
-      points.back().compress_bits = kSolverCompressBits;
+      points.back().methods.compress_bits = kSolverCompressBits;
     }
     consider_all(points);
   }
@@ -337,16 +338,17 @@ class Search {
   // for the others is that enough.
   bool may_fuse_update() const {
     const std::int64_t batch = request_.options.batch;
-    return request_.microbatch.value_or(batch) == batch && !request_.options.update.looks_at_all_gradients() &&
-           !asks_for(request_.options, kFuseUpdate) && !asks_for(request_.options, kDropGradients);
+    return request_.given.microbatch.value_or(batch) == batch &&
+           !options_for(request_, request_.given).update.looks_at_all_gradients() && !request_.given.fuse_update &&
+           !request_.given.drop_gradients.value_or(false) && !leaves_out(request_, "fuse_update");
   }
 
   void try_fused_update() {
     std::vector<FrontierPoint> points;
     for (const Candidate& candidate : on_frontier(candidates_)) {
-      if (candidate.point.microbatch != request_.options.batch) continue;
+      if (candidate.point.methods.microbatch != request_.options.batch) continue;
       points.push_back(candidate.point);
-      points.back().fuses_update = true;
+      points.back().methods.fuse_update = true;
     }
     consider_all(points);
   }
@@ -361,7 +363,7 @@ class Search {
       if (candidate.largest_workspace == Bytes(0)) continue;
       for (int halvings = 1; halvings <= kMostHalvings; ++halvings) {
         points.push_back(candidate.point);
-        points.back().workspace_limit = Bytes(candidate.largest_workspace.count() >> static_cast<unsigned>(halvings));
+        points.back().methods.workspace_limit = Bytes(candidate.largest_workspace.count() >> static_cast<unsigned>(halvings));
       }
     }
     consider_all(points);
@@ -388,7 +390,6 @@ class Search {
   }
 
   const FitRequest& request_;
-  CompileOptions options_;  // the request's, for programs that are compared
   OptimalAnswers optimal_answers_;
   Backend backend_;
   ProgramInHand programs_;
@@ -397,13 +398,6 @@ class Search {
 };
 
 }  // namespace
-
-void apply(const FrontierPoint& point, CompileOptions& options) {
-  options.checkpoint = point.checkpoint;
-  options.compress_bits = point.compress_bits;
-  if (point.workspace_limit) options.workspace_limit = point.workspace_limit;
-  if (point.fuses_update && !asks_for(options, kFuseUpdate)) options.passes.enabled.emplace_back(kFuseUpdate);
-}
 
 Frontier search_frontier(const FitRequest& request, const Backend& backend) {
   Search search(request, backend);
@@ -418,7 +412,7 @@ PlacedPoint search_fastest_within(const FitRequest& request, const Backend& back
   Search search(request, backend);
   // By fixed rates nothing is faster than everything at once. Measured ones may say that smaller microbatches are.
   const bool plain_is_fastest =
-      request.options.costs.measured.empty() && !(request.checkpoint && leaves_limit_open(*request.checkpoint));
+      request.options.costs.measured.empty() && !(request.given.checkpoint && leaves_limit_open(*request.given.checkpoint));
   if (plain_is_fastest) {
     if (std::optional<PlacedPoint> plain = search.place_plain_within(*request.budget)) return std::move(*plain);
   }
@@ -427,6 +421,6 @@ PlacedPoint search_fastest_within(const FitRequest& request, const Backend& back
   return best ? std::move(*best) : search.place_smallest();
 }
 
-Bytes least_thinkable(const FitRequest& request, const Backend& backend) { return Search(request, backend).floor(); }
+Bytes lower_bound_of(const FitRequest& request, const Backend& backend) { return Search(request, backend).floor(); }
 
 }  // namespace snug

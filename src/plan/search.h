@@ -1,5 +1,5 @@
-// The search for plans of one model as it stands: microbatches, checkpointing, compression, the update in backward, less
-// workspace. What else may be taken in the model's place is the frontier's business (plan/variants.h).
+// The search for plans of one form of a model: microbatches, checkpointing, compression, the update in backward, less workspace.
+// Which forms there are is the frontier's business (plan/forms.h).
 #pragma once
 
 #include "plan/frontier.h"
@@ -11,10 +11,7 @@ Frontier search_frontier(const FitRequest& request, const Backend& backend);
 // The fastest that fits the budget, or the smallest when none does.
 PlacedPoint search_fastest_within(const FitRequest& request, const Backend& backend);
 
-// A number of bytes below which no plan of the request can be, found without a search.
-Bytes least_thinkable(const FitRequest& request, const Backend& backend);
-
-// What a point asks of the compiler, but for the model that it is of.
-void apply(const FrontierPoint& point, CompileOptions& options);
+// A lower bound of the bytes of every plan of the request, found without a search.
+Bytes lower_bound_of(const FitRequest& request, const Backend& backend);
 
 }  // namespace snug

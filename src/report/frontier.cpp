@@ -46,30 +46,33 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
     const FrontierPoint& point = frontier.points[static_cast<std::size_t>(i)];
     const bool is_chosen = point.planned_peak_bytes == chosen.planned_peak_bytes;
     // What was lost comes first: a line may be cut off at its end.
-    std::string how = point.nonzero ? fmt::format("{:g}% nonzero, ", 100 * *point.nonzero) : "";
-    if (point.narrowed) how += "16 bits, ";
-    how += to_string(point.checkpoint);
-    if (point.compress_bits > 0) how += fmt::format(", activations in {} bits", point.compress_bits);
-    if (point.fuses_update) how += ", updated in backward";
-    if (point.workspace_limit) how += fmt::format(", workspace {}", format_bytes(*point.workspace_limit));
+    const Methods& methods = point.methods;
+    std::string how = methods.nonzero ? fmt::format("{:g}% nonzero, ", 100 * *methods.nonzero) : "";
+    if (methods.precision != DType::f32) how += "16 bits, ";
+    how += to_string(*methods.checkpoint);
+    if (methods.compress_bits) how += fmt::format(", activations in {} bits", *methods.compress_bits);
+    if (methods.fuse_update.value_or(false)) how += ", updated in backward";
+    if (methods.workspace_limit) how += fmt::format(", workspace {}", format_bytes(*methods.workspace_limit));
     put(out, "{} {:>10}{:>13}{:>9}{:>11}  {}\n", is_chosen ? ">" : " ", format_bytes(point.planned_peak_bytes),
         is_chosen ? "this plan" : signed_bytes(chosen.planned_peak_bytes, point.planned_peak_bytes),
-        overhead(point.seconds, fastest), point.microbatch, shorten(how, 34));
+        overhead(point.seconds, fastest), *methods.microbatch, shorten(how, 34));
   }
 }
 
 Json points_json(std::span<const FrontierPoint> points) {
   Json result = Json::array();
   for (const FrontierPoint& point : points) {
-    result.push_back({{"bytes", point.planned_peak_bytes.count()},
-                      {"seconds", point.seconds},
-                      {"microbatch", point.microbatch},
-                      {"checkpoint", to_string(point.checkpoint)},
-                      {"compress_bits", point.compress_bits > 0 ? Json(point.compress_bits) : Json(nullptr)},
-                      {"fused_update", point.fuses_update},
-                      {"16_bits", point.narrowed},
-                      {"nonzero", point.nonzero ? Json(*point.nonzero) : Json(nullptr)},
-                      {"workspace_limit_bytes", point.workspace_limit ? Json(point.workspace_limit->count()) : Json(nullptr)}});
+    const Methods& methods = point.methods;
+    result.push_back(
+        {{"bytes", point.planned_peak_bytes.count()},
+         {"seconds", point.seconds},
+         {"microbatch", *methods.microbatch},
+         {"checkpoint", to_string(*methods.checkpoint)},
+         {"compress_bits", methods.compress_bits ? Json(*methods.compress_bits) : Json(nullptr)},
+         {"fused_update", methods.fuse_update.value_or(false)},
+         {"16_bits", methods.precision != DType::f32},
+         {"nonzero", methods.nonzero ? Json(*methods.nonzero) : Json(nullptr)},
+         {"workspace_limit_bytes", methods.workspace_limit ? Json(methods.workspace_limit->count()) : Json(nullptr)}});
   }
   return result;
 }

@@ -83,7 +83,7 @@ Json ops_json(const StepFlops& flops) {
 
 }  // namespace
 
-Json plan_json(const Plan& plan, const Settings& settings) {
+Json plan_json(const Plan& plan, const PlanContext& context) {
   const PeakMoment peak = peak_moment(plan);
   const StepFlops flops = flops_of_step(plan.program);
   const ParameterCount parameters = count_parameters(plan.program);
@@ -91,14 +91,15 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["model"] = plan.program.name;
   result["batch"] = plan.program.batch;
   result["microbatch"] = plan.program.microbatch;
-  result["precision"] = settings.precision;
-  result["nonzero"] = settings.nonzero;
-  result["checkpoint"] = settings.checkpoint;
-  const int bits = compress_bits(plan.program);
-  result["compress_bits"] = bits > 0 ? Json(bits) : Json(nullptr);
-  result["statistics_group"] = settings.statistics_group > 0 ? Json(settings.statistics_group) : Json(nullptr);
-  result["threads"] = settings.threads;
-  result["budget_bytes"] = settings.budget ? Json(settings.budget->count()) : Json(nullptr);
+  const Methods& methods = plan.methods;
+  result["precision"] = precision_name(methods.precision.value_or(DType::f32));
+  result["nonzero"] = methods.nonzero.value_or(1);
+  // A plan from a file of an earlier version does not say by which strategy it recomputes.
+  result["checkpoint"] = methods.checkpoint ? to_string(*methods.checkpoint) : "as planned";
+  result["compress_bits"] = methods.compress_bits ? Json(*methods.compress_bits) : Json(nullptr);
+  result["statistics_group"] = context.statistics_group > 0 ? Json(context.statistics_group) : Json(nullptr);
+  result["threads"] = context.threads;
+  result["budget_bytes"] = context.budget ? Json(context.budget->count()) : Json(nullptr);
   result["planned_peak_bytes"] = plan.planned_peak_bytes.count();
   if (plan.host.planned_peak_bytes > Bytes(0)) result["planned_host_bytes"] = plan.host.planned_peak_bytes.count();
   result["persistent_bytes"] = plan.persistent_bytes.count();
@@ -115,9 +116,9 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   result["flops"][of_images ? "per_image" : "per_example"] = {{"forward", flops.per_example.forward},
                                                               {"backward", flops.per_example.backward},
                                                               {"recompute", flops.per_example.recompute}};
-  result["predicted_step_seconds"] = settings.predicted_step_seconds ? Json(*settings.predicted_step_seconds) : Json(nullptr);
-  result["costs"] = settings.costs;
-  result["reference_kernels"] = reference_kernels_json(settings.reference_kernels);
+  result["predicted_step_seconds"] = context.predicted_step_seconds ? Json(*context.predicted_step_seconds) : Json(nullptr);
+  result["costs"] = context.costs;
+  result["reference_kernels"] = reference_kernels_json(context.reference_kernels);
   result["plan_seconds"] = plan.plan_seconds;
   Json passes = Json::array();
   for (const PassTiming& timing : plan.pass_timings) passes.push_back({{"name", timing.name}, {"seconds", timing.seconds}});
@@ -125,8 +126,8 @@ Json plan_json(const Plan& plan, const Settings& settings) {
   return result;
 }
 
-Json profile_json(const Plan& plan, const Settings& settings) {
-  Json result = plan_json(plan, settings);
+Json profile_json(const Plan& plan, const PlanContext& context) {
+  Json result = plan_json(plan, context);
   result["layers"] = layers_json(plan, peak_moment(plan));
   result["moments"] = moments_json(plan);
   result["ops"] = ops_json(flops_of_step(plan.program));

@@ -124,15 +124,6 @@ std::vector<LayerUse> layers_at_peak(const Plan& plan, const PeakMoment& peak) {
   return layers.take();
 }
 
-int compress_bits(const Program& program) {
-  const Section* micro = program.find_section(SectionKind::micro);
-  if (micro == nullptr) return 0;
-  for (const Node& node : micro->nodes) {
-    if (node.op->packing == Packing::packs) return static_cast<int>(node.attributes.integer("bits"));
-  }
-  return 0;
-}
-
 ParameterCount count_parameters(const Program& program) {
   ParameterCount count;
   for (const State& state : program.states) {

@@ -37,7 +37,4 @@ struct ParameterCount {
 };
 ParameterCount count_parameters(const Program& program);
 
-// Bits of an element that waits for backward packed; 0: none does.
-int compress_bits(const Program& program);
-
 }  // namespace snug::report

@@ -96,10 +96,10 @@ void put_curve(std::string& out, const Plan& plan, const PeakMoment& peak) {
 
 }  // namespace
 
-std::string plan_text(const Plan& plan, const Settings& settings) {
+std::string plan_text(const Plan& plan, const PlanContext& context) {
   const PeakMoment peak = peak_moment(plan);
   std::string out;
-  put(out, "{}\n", describe(plan, settings));
+  put(out, "{}\n", describe(plan, context));
   put_classes(out, plan, peak);
   put(out, "\n");
   if (const Bytes host = plan.host.planned_peak_bytes; host > Bytes(0))
@@ -111,11 +111,11 @@ std::string plan_text(const Plan& plan, const Settings& settings) {
   put_curve(out, plan, peak);
   put(out, "\n");
   put_parameters_and_flops(out, plan, flops_of_step(plan.program));
-  if (settings.predicted_step_seconds) {
+  if (context.predicted_step_seconds) {
     const Throughput throughput = throughput_of(plan.program);
     put(out, "Predicted      {:.1f} {}/s, {:.4g} s a step ({})\n",
-        throughput.rate(static_cast<double>(plan.program.batch) / *settings.predicted_step_seconds), throughput.unit,
-        *settings.predicted_step_seconds, settings.costs);
+        throughput.rate(static_cast<double>(plan.program.batch) / *context.predicted_step_seconds), throughput.unit,
+        *context.predicted_step_seconds, context.costs);
   }
   put(out, "Planned in     {:.3f} s\n", plan.plan_seconds);
   return trim_lines(out);

@@ -101,11 +101,11 @@ void put_ops(std::string& out, const StepFlops& flops) {
 
 }  // namespace
 
-std::string profile_text(const Plan& plan, const Settings& settings) {
+std::string profile_text(const Plan& plan, const PlanContext& context) {
   const PeakMoment peak = peak_moment(plan);
   const StepFlops flops = flops_of_step(plan.program);
   std::string out;
-  put(out, "{}\n", describe(plan, settings));
+  put(out, "{}\n", describe(plan, context));
   put_classes(out, plan, peak);
   put(out, "\n");
   put_layers(out, plan, peak);

@@ -7,15 +7,15 @@
 
 #include "plan/plan.h"
 #include "report/kernels.h"
-#include "report/settings.h"
+#include "report/plan_context.h"
 
 namespace snug::report {
 
 // What training would take: the peak, its classes, the fullest moment, the curve over a step, FLOPs.
-std::string plan_text(const Plan& plan, const Settings& settings);
+std::string plan_text(const Plan& plan, const PlanContext& context);
 
 // Where the bytes and FLOPs go: by class, layer, moment and op.
-std::string profile_text(const Plan& plan, const Settings& settings);
+std::string profile_text(const Plan& plan, const PlanContext& context);
 
 std::string kernels_text(std::span<const KernelUse> kernels);
 

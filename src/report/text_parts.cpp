@@ -57,16 +57,18 @@ std::string trim_lines(std::string_view text) {
   return out;
 }
 
-std::string describe(const Plan& plan, const Settings& settings) {
+std::string describe(const Plan& plan, const PlanContext& context) {
   const Program& program = plan.program;
   std::string text = fmt::format("{}, batch {}", program.name, program.batch);
   if (program.microbatch != program.batch) put(text, " in microbatches of {}", program.microbatch);
-  if (settings.statistics_group > 0) put(text, ", batch norm over groups of {}", settings.statistics_group);
-  put(text, "\n{}, ", settings.precision);
-  if (settings.nonzero < 1) put(text, "{:g}% of the convolutions' weights, ", 100 * settings.nonzero);
-  put(text, "{}", settings.checkpoint == "none" ? "no checkpointing" : "checkpointing " + settings.checkpoint);
-  if (const int bits = compress_bits(program); bits > 0) put(text, ", activations kept in {} bits", bits);
-  put(text, ", {} kernels, {} thread{}\n", settings.backend, settings.threads, settings.threads == 1 ? "" : "s");
+  if (context.statistics_group > 0) put(text, ", batch norm over groups of {}", context.statistics_group);
+  const Methods& methods = plan.methods;
+  put(text, "\n{}, ", precision_name(methods.precision.value_or(DType::f32)));
+  if (methods.nonzero) put(text, "{:g}% of the convolutions' weights, ", 100 * *methods.nonzero);
+  const std::string strategy = methods.checkpoint ? to_string(*methods.checkpoint) : "as planned";
+  put(text, "{}", strategy == "none" ? "no checkpointing" : "checkpointing " + strategy);
+  if (methods.compress_bits) put(text, ", activations kept in {} bits", *methods.compress_bits);
+  put(text, ", {} kernels, {} thread{}\n", context.backend, context.threads, context.threads == 1 ? "" : "s");
   return text;
 }
 

@@ -10,7 +10,7 @@
 
 #include "plan/plan.h"
 #include "report/flops.h"
-#include "report/settings.h"
+#include "report/plan_context.h"
 
 namespace snug::report {
 
@@ -33,7 +33,7 @@ std::string padded_bar(double share, int width);
 std::string trim_lines(std::string_view text);
 
 // Two lines: the model and its batch, and how it is trained.
-std::string describe(const Plan& plan, const Settings& settings);
+std::string describe(const Plan& plan, const PlanContext& context);
 
 // "backward of head.relu (relu_grad)"
 std::string describe_node(const Node& node);

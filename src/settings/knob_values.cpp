@@ -45,25 +45,6 @@ std::string exact_bytes(Bytes size) {
   return fmt::format("{}B", size.count());
 }
 
-template <typename T>
-std::string toml(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return toml_text(value);
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return value ? "true" : "false";
-  } else if constexpr (std::is_same_v<T, Bytes>) {
-    return fmt::format("\"{}\"", exact_bytes(value));
-  } else if constexpr (kIsOptional<T>) {
-    return toml(*value);
-  } else if constexpr (kIsList<T>) {
-    std::vector<std::string> items;
-    for (const auto& item : value) items.push_back(toml(item));
-    return fmt::format("[{}]", fmt::join(items, ", "));
-  } else {
-    return fmt::format("{}", value);
-  }
-}
-
 // As help shows it.
 template <typename T>
 std::string shown(const T& value) {
@@ -73,10 +54,33 @@ std::string shown(const T& value) {
     return value ? "yes" : "no";
   } else if constexpr (std::is_same_v<T, Bytes>) {
     return exact_bytes(value);
+  } else if constexpr (std::is_same_v<T, DType>) {
+    return std::string(precision_name(value));
+  } else if constexpr (std::is_same_v<T, CheckpointStrategy>) {
+    return to_string(value);
   } else if constexpr (kIsOptional<T>) {
     return value ? shown(*value) : std::string();
   } else if constexpr (kIsList<T>) {
     return fmt::format("{}", fmt::join(value, ","));
+  } else {
+    return fmt::format("{}", value);
+  }
+}
+
+template <typename T>
+std::string toml(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return toml_text(value);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, DType> || std::is_same_v<T, CheckpointStrategy>) {
+    return fmt::format("\"{}\"", shown(value));
+  } else if constexpr (kIsOptional<T>) {
+    return toml(*value);
+  } else if constexpr (kIsList<T>) {
+    std::vector<std::string> items;
+    for (const auto& item : value) items.push_back(toml(item));
+    return fmt::format("[{}]", fmt::join(items, ", "));
   } else {
     return fmt::format("{}", value);
   }
@@ -118,6 +122,8 @@ std::optional<std::string> objection(const Knob& knob, double number) {
   return fmt::format("{}, not {}", describe(*range), number);
 }
 std::optional<std::string> objection(const Knob& /*knob*/, bool /*value*/) { return std::nullopt; }
+std::optional<std::string> objection(const Knob& /*knob*/, DType /*value*/) { return std::nullopt; }
+std::optional<std::string> objection(const Knob& /*knob*/, const CheckpointStrategy& /*value*/) { return std::nullopt; }
 std::optional<std::string> objection(const Knob& /*knob*/, Bytes size) {
   if (size > Bytes(0)) return std::nullopt;
   return "must be more than 0 bytes";
@@ -188,6 +194,11 @@ struct Taker {
   }
   void operator()(double* value) const { *value = parse_number(knob, text()); }
   void operator()(std::optional<Bytes>* value) const { *value = parse_size(knob.flag, text()); }
+  void operator()(std::optional<DType>* value) const {
+    *value = parse_precision(text());
+    if (!*value) throw_user_error("{} is '{}'; it can be {}", knob.flag, text(), fmt::join(std::get<Choices>(knob.values), ", "));
+  }
+  void operator()(std::optional<CheckpointStrategy>* value) const { *value = parse_checkpoint_strategy(text()); }
   void operator()(std::vector<std::string>* values) const {
     *values = knob.repeats ? std::vector(texts.begin(), texts.end()) : split_list(knob, "words", text());
   }
@@ -231,6 +242,11 @@ void take(const Knob& knob, std::span<const std::string> texts, Recipe& recipe) 
   std::visit(Taker{.knob = knob, .texts = texts}, knob.slot(recipe));
 }
 
+void reset(const Knob& knob, Recipe& recipe) {
+  Recipe untold;
+  std::visit([&](auto* value) { *value = std::move(*std::get<decltype(value)>(knob.slot(untold))); }, knob.slot(recipe));
+}
+
 bool is_same(const Knob& knob, const Recipe& one, const Recipe& other) {
   return visit(knob, one, [&](const auto& value) {
     return visit(knob, other, [&](const auto& other_value) {
@@ -248,6 +264,10 @@ bool is_told(const Knob& knob, const Recipe& recipe) {
     if constexpr (kIsOptional<std::decay_t<decltype(value)>>) return value.has_value();
     return true;
   });
+}
+
+std::string show_value(const Knob& knob, const Recipe& recipe) {
+  return visit(knob, recipe, [](const auto& value) { return shown(value); });
 }
 
 std::string print_value(const Knob& knob, const Recipe& recipe) {

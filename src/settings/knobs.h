@@ -35,9 +35,10 @@ std::string describe(const CountRange& range);
 std::string describe(const NumberRange& range);
 
 // Where a knob's value lies in a recipe. An optional that is empty was not told.
-using Slot = std::variant<std::string*, std::optional<std::string>*, std::vector<std::string>*, std::int64_t*,
-                          std::optional<std::int64_t>*, std::uint64_t*, double*, std::optional<double>*, std::vector<double>*,
-                          bool*, std::optional<bool>*, std::optional<Bytes>*>;
+using Slot =
+    std::variant<std::string*, std::optional<std::string>*, std::vector<std::string>*, std::int64_t*,
+                 std::optional<std::int64_t>*, std::uint64_t*, double*, std::optional<double>*, std::vector<double>*, bool*,
+                 std::optional<bool>*, std::optional<Bytes>*, std::optional<DType>*, std::optional<CheckpointStrategy>*>;
 
 // Under which heading help lists a knob.
 enum class Topic : std::uint8_t { model, memory, optimizer, schedule, length, weights };
@@ -105,10 +106,14 @@ std::optional<std::string> objection_to(const Knob& knob, const Recipe& recipe);
 // What a flag was given; UserError naming the flag.
 void take(const Knob& knob, std::span<const std::string> texts, Recipe& recipe);
 
+// As it was before anything was told.
+void reset(const Knob& knob, Recipe& recipe);
+
 bool is_same(const Knob& knob, const Recipe& one, const Recipe& other);
 // Whether something was told, be it the same that holds anyway.
 bool is_told(const Knob& knob, const Recipe& recipe);
-// As TOML; only of what is_told.
+// As a flag takes it, and as TOML; only of what is_told.
+std::string show_value(const Knob& knob, const Recipe& recipe);
 std::string print_value(const Knob& knob, const Recipe& recipe);
 
 // The whole number that a flag was given; UserError naming the flag when it is none or out of range.

@@ -54,11 +54,11 @@ class Checker {
   SaidBy said_by_;
 };
 
-void check_optimizer(const OptimizerRecipe& optimizer, Checker& check) {
+void check_optimizer(const OptimizerRecipe& optimizer, const Methods& methods, Checker& check) {
   check.require(
       !optimizer.nesterov || optimizer.momentum > 0, "optimizer.momentum",
       fmt::format("of 0 goes only with {}; say that, or use a momentum above 0", check.say("nesterov = false", "--nesterov no")));
-  check.require(optimizer.momentum_bits == 32 || optimizer.momentum > 0, "optimizer.momentum_bits",
+  check.require(methods.momentum_bits.value_or(32) == 32 || optimizer.momentum > 0, "optimizer.momentum_bits",
                 "needs a momentum above 0; set one or leave it out");
 }
 
@@ -75,8 +75,8 @@ void check_schedule(const ScheduleRecipe& schedule, Checker& check) {
   }
 }
 
-void check_sparse(const SparseRecipe& sparse, Checker& check) {
-  if (!sparse.nonzero) {
+void check_sparse(const SparseRecipe& sparse, const Methods& methods, Checker& check) {
+  if (!methods.nonzero) {
     check.require(sparse == SparseRecipe{}, "sparse.nonzero", "is missing; say what share of the weights is stored, as in 0.3");
     return;
   }
@@ -95,14 +95,15 @@ std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
   for (const Knob& knob : knobs()) {
     if (const auto objection = objection_to(knob, recipe)) check.require(false, knob.key, *objection);
   }
-  check.require(recipe.microbatch.value_or(1) <= recipe.batch, "microbatch",
-                fmt::format("of {} is more than the batch of {}; use at most that", recipe.microbatch.value_or(1), recipe.batch));
+  const std::int64_t microbatch = recipe.methods.microbatch.value_or(1);
+  const DType precision = recipe.methods.precision.value_or(DType::f32);
+  check.require(microbatch <= recipe.batch, "microbatch",
+                fmt::format("of {} is more than the batch of {}; use at most that", microbatch, recipe.batch));
   check.require(!recipe.min_microbatch || !recipe.statistics_group, "min_microbatch",
                 fmt::format("has no effect beside {}, which keeps statistics the same however the batch is split; leave out one",
                             check.name("statistics_group")));
-  check.require(!recipe.rounding || recipe.precision != "fp32", "rounding",
-                "is about updates of 16 bits; leave it out with fp32");
-  check.require(!recipe.loss_scale_growth || recipe.precision == "fp16", "loss_scale_growth",
+  check.require(!recipe.rounding || precision != DType::f32, "rounding", "is about updates of 16 bits; leave it out with fp32");
+  check.require(!recipe.loss_scale_growth || precision == DType::f16, "loss_scale_growth",
                 fmt::format("goes only with {}", check.say("precision = \"fp16\"", "--precision fp16")));
   if (const auto objection = objection_to_allowance(recipe.allow)) check.require(false, "allow", *objection);
   check.require(!recipe.epochs || !recipe.steps, "steps", "cannot stand beside epochs; give one of the two");
@@ -110,9 +111,9 @@ std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
     check.require(is_same(knob(key), recipe, Recipe()) || recipe.init, key,
                   fmt::format("is about the weights that {} names; give that, or leave it out", check.name("init")));
   }
-  check_optimizer(recipe.optimizer, check);
+  check_optimizer(recipe.optimizer, recipe.methods, check);
   check_schedule(recipe.schedule, check);
-  check_sparse(recipe.sparse, check);
+  check_sparse(recipe.sparse, recipe.methods, check);
   // In the words of flags the key is one, too.
   if (check.complaint && said_by == SaidBy::flags) check.complaint->key = check.name(check.complaint->key);
   return check.complaint;
@@ -152,7 +153,7 @@ std::string print_recipe(const Recipe& recipe) {
   for (const Knob& knob : knobs()) {
     const auto& [table, name] = parts_of(knob);
     if (!is_told(knob, recipe) || (knob.is_quiet && is_same(knob, recipe, Recipe()))) continue;
-    if (table == "sparse" && !recipe.sparse.nonzero) continue;
+    if (table == "sparse" && !recipe.methods.nonzero) continue;
     if (table != last_table) text += fmt::format("\n[{}]\n", table);
     last_table = table;
     text += fmt::format("{} = {}\n", name, print_value(knob, recipe));

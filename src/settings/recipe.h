@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "passes/methods.h"
 
 namespace snug::settings {
 
@@ -32,8 +33,6 @@ struct OptimizerRecipe {
   bool nesterov = true;
   double weight_decay = 5e-4;
   std::optional<double> clip_norm;
-  std::int64_t momentum_bits = 32;  // 8: in codes of 8 bits
-  bool drop_gradients = false;      // gradients are added to the momentum at once
 
   friend bool operator==(const OptimizerRecipe&, const OptimizerRecipe&) = default;
 };
@@ -48,10 +47,10 @@ struct ScheduleRecipe {
   friend bool operator==(const ScheduleRecipe&, const ScheduleRecipe&) = default;
 };
 
-// Weights stored by their nonzeros. What is not told is as in the report (Table 5), whose schedule is for 200 epochs.
+// How the pattern moves of weights that are stored by their nonzeros (Methods::nonzero). What is not told is as in the report
+// (Table 5), whose schedule is for 200 epochs.
 struct SparseRecipe {
-  std::optional<double> nonzero;  // the share that is stored; nothing: all weights are dense
-  std::string method = "dsr";     // fixed, set or dsr
+  std::string method = "dsr";  // fixed, set or dsr
   // After how many steps the pattern is rewired: the first number until the first milestone, in epochs, and so on; 0: never.
   std::vector<double> rewire_every = {100, 200, 400, 800, 0};
   std::vector<double> rewire_milestones = {25, 80, 140, 190};
@@ -68,16 +67,12 @@ struct Recipe {
   std::string data = "embedded";
   std::optional<bool> augment;  // mirrored and shifted images; nothing: as the data allows
   std::int64_t batch = 100;
-  std::optional<std::int64_t> microbatch;  // nothing: the planner's choice
+  Methods methods;  // of memory; what is not told is the planner's choice
   std::optional<std::int64_t> min_microbatch;
-  std::optional<std::int64_t> statistics_group;  // of batch norm; nothing: the microbatch
-  std::string precision = "fp32";
+  std::optional<std::int64_t> statistics_group;   // of batch norm; nothing: the microbatch
   std::optional<std::string> rounding;            // of updates of 16 bits, nearest or stochastic; nothing: as suits the precision
   std::optional<std::int64_t> loss_scale_growth;  // steps without overflow after which fp16's loss scale doubles; nothing: 2000
-  std::optional<std::string> checkpoint;          // nothing: the planner's choice
-  std::optional<std::int64_t> compress;           // bits of an element that waits for backward; nothing: the planner's choice
   std::optional<Bytes> budget_bytes;              // written budget = "24MB"
-  std::optional<Bytes> workspace_limit;           // of one kernel; nothing: the planner's choice
   std::vector<std::string> allow = {"exact", "reassociated", "microbatch"};
   std::string device = "cpu";
   std::int64_t threads = 0;            // 0: all cores

@@ -251,6 +251,23 @@ void RecipeTable::read(const std::string& key, std::vector<double>& values) {
   }
 }
 
+void RecipeTable::read(const std::string& key, std::optional<DType>& value) {
+  const auto found = find<std::string>(key, "a text");
+  if (!found) return;
+  value = parse_precision(*found);
+  if (!value) refuse(prefix_ + key, fmt::format("is '{}'; it can be fp32, fp16, bf16", *found));
+}
+
+void RecipeTable::read(const std::string& key, std::optional<CheckpointStrategy>& value) {
+  const auto found = find<std::string>(key, "a text");
+  if (!found) return;
+  try {
+    value = parse_checkpoint_strategy(*found);
+  } catch (const UserError& error) {
+    throw_user_error("{}: {}", at_line(file_->source, line_of(find_node(file_->root, prefix_ + key))), error.what());
+  }
+}
+
 void RecipeTable::read(const std::string& key, std::optional<Bytes>& value) {
   const toml::node* node = find_node(file_->root, prefix_ + key);
   if (node != nullptr && node->is_integer()) {

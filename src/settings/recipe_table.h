@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "passes/methods.h"
 
 namespace snug::settings {
 
@@ -34,7 +35,9 @@ class RecipeTable {
   void read(const std::string& key, std::vector<double>& values);
   void read(const std::string& key, bool& value);
   void read(const std::string& key, std::optional<bool>& value);
-  void read(const std::string& key, std::optional<Bytes>& value);  // "24MB", or a whole number
+  void read(const std::string& key, std::optional<Bytes>& value);               // "24MB", or a whole number
+  void read(const std::string& key, std::optional<DType>& value);               // "bf16"
+  void read(const std::string& key, std::optional<CheckpointStrategy>& value);  // "residual-2*"
 
   // UserError about the first key that no call has named, with the nearest that one has.
   void refuse_unknown_keys() const;

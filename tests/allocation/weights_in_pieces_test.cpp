@@ -22,7 +22,7 @@ struct Setting {
   const char* name;
   DType dtype;
   bool is_reference;
-  SparseOptions sparse = {};
+  double nonzero = 1;
 };
 
 void PrintTo(const Setting& setting, std::ostream* os) { *os << setting.name; }
@@ -35,7 +35,7 @@ Plan large_plan(const Backend& backend, const Setting& setting) {
   x = b.relu("relu1", b.batch_norm("bn1", x));
   x = b.conv2d("conv2", x, {.out_channels = 384, .padding = 1});
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 3000));
-  return compile(std::move(b).finish(), backend, {.precision = setting.dtype, .sparse = setting.sparse});
+  return compile(std::move(b).finish(), backend, {.methods = {.precision = setting.dtype, .nonzero = setting.nonzero}});
 }
 
 class WeightsInPieces : public testing::TestWithParam<Setting> {
@@ -66,7 +66,7 @@ TEST_P(WeightsInPieces, NothingIsAllocatedThatIsAsLargeAsATensor) {
   train::Session resumed(plan, backend, 2, train::Start::from_file);
   EXPECT_LE(largest_call([&] { train::load_snapshot(folder / "s", resumed); }), kMost) << "resuming";
   EXPECT_EQ(support::state_bytes(resumed), support::state_bytes(*session));
-  if (GetParam().sparse.nonzero < 1) return;  // dense weights are no sparse model's
+  if (GetParam().nonzero < 1) return;  // dense weights are no sparse model's
 
   // In other numbers than the model's, too.
   Setting other = GetParam();
@@ -84,8 +84,7 @@ TEST_P(WeightsInPieces, NothingIsAllocatedThatIsAsLargeAsATensor) {
 
 INSTANTIATE_TEST_SUITE_P(LibraryLayoutsPlainOnesAndSparse, WeightsInPieces,
                          testing::Values(Setting{"cpu_f32", DType::f32, false}, Setting{"cpu_bf16", DType::bf16, false},
-                                         Setting{"reference_f32", DType::f32, true},
-                                         Setting{"sparse", DType::f32, false, {.nonzero = 0.3}}),
+                                         Setting{"reference_f32", DType::f32, true}, Setting{"sparse", DType::f32, false, 0.3}),
                          [](const auto& setting) { return std::string(setting.param.name); });
 
 }  // namespace

@@ -18,9 +18,7 @@ data::Description digits() {
 }
 
 Plan plan_for(const Backend& backend, const settings::Recipe& recipe = kRecipe) {
-  Plan plan = fit_recipe(recipe, digits(), backend).plan;
-  sign(plan, recipe, backend);
-  return plan;
+  return fit_recipe(recipe, digits(), backend).plan;
 }
 
 TEST(ResumePlan, ThePlanOfThisMachineSuitsIt) {
@@ -74,11 +72,11 @@ TEST(ResumePlan, APlanFromAFileKeepsToItsBytes) {
   const Backend reference = backends::reference_backend(1);
   const Backend backend = backends::cpu_backend(1);
   settings::Recipe asked{.model = "small-cnn", .batch = 32};
-  asked.checkpoint = "sqrt";
+  asked.methods.checkpoint = parse_checkpoint_strategy("sqrt");
   const Plan small = plan_for(reference, asked);
   settings::Recipe recipe = asked;
-  recipe.checkpoint.reset();
-  recipe.microbatch = 32;
+  recipe.methods.checkpoint.reset();
+  recipe.methods.microbatch = 32;
   const Bytes plain = fit_recipe(recipe, digits(), backend).plan.planned_peak_bytes;
   const ResumedPlan resumed = plan_to_resume(io::print_plan(small), recipe, digits(), backend, CostTable{});
   EXPECT_LT(resumed.plan.planned_peak_bytes, plain);

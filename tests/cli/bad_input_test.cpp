@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     NotYet, BadInputs,
     testing::Values(BadInput{"plan wrn-28-2 --batch 4 --precision fp8", "--precision is 'fp8'; it can be fp32, fp16, bf16"},
-                    BadInput{"plan wrn-28-2 --batch 4 --precision fp16 --enable-pass fuse_update",
+                    BadInput{"plan wrn-28-2 --batch 4 --precision fp16 --fuse-update yes",
                              "pass 'fuse_update' makes each update during backward, but dynamic loss scaling looks at all "
                              "gradients before it; use fp32 or bf16, or leave out the pass"},
                     BadInput{"plan wrn-28-2 --batch 4 --nonzero 1.5", "--nonzero takes a number from 0.0001 to 1, not '1.5'"}));
@@ -108,8 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "'vgg-16' has no residual units, so 'residual-2' is not possible; use none, no-bn or every-M"},
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --budget 4MB",
                  "--budget is about plans, and --accounting paper makes none; leave one of them out"},
-        BadInput{"profile wrn-28-2 --batch 4 --accounting paper --precision fp8",
-                 "--precision 'fp8' is not in the report; use fp32 or fp16"},
+        BadInput{"profile wrn-28-2 --batch 4 --accounting paper --precision bf16",
+                 "--precision 'bf16' is not in the report; use fp32 or fp16"},
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --nonzero 0",
                  "--nonzero takes a number from 0.0001 to 1, not '0'"}));
 

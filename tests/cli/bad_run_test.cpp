@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"train small-cnn --learning-rate nan", "--learning-rate takes a number above 0, up to 1000000, not 'nan'"},
         Bad{"train small-cnn --momentum 1.1", "--momentum takes a number from 0 to 1, not '1.1'"},
         Bad{"train small-cnn --clip-norm 0", "--clip-norm takes a number above 0, up to 1e+30, not '0'"},
-        Bad{"train small-cnn --schedule linear", "--schedule is constant, step or cosine, not 'linear'"},
+        Bad{"train small-cnn --schedule linear", "--schedule is 'linear'; it can be constant, step, cosine"},
         Bad{"train small-cnn --schedule step",
             "--milestones must name at least one epoch with --schedule step, as in --milestones 60,120"},
         Bad{"train small-cnn --milestones 1", "--milestones go only with --schedule step; add that, or leave them out"},

@@ -143,9 +143,9 @@ TEST(Compress, APlanOnFileDecidesWhetherGradientsAreKept) {
 
 TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {
   EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--compress", "3"}).err,
-            "snug: --compress takes 8, 4 or 2 bits, not '3'\n");
+            "snug: --compress is '3'; it can be 8, 4, 2\n");
   EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--momentum-bits", "4"}).err,
-            "snug: --momentum-bits takes 8 or 32, not '4'\n");
+            "snug: --momentum-bits is '4'; it can be 8, 32\n");
   const auto on_cuda = [](const std::vector<std::string>& flags) {
     std::vector<std::string> arguments{"plan", "small-cnn", "--batch", "8", "--device", "cuda"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());

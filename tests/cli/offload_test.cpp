@@ -27,8 +27,7 @@ TEST(Offload, ASavedPlanTrainsAndBothArenasAreAsPlanned) {
     return Json::parse(ended.out, nullptr, false);
   };
   const std::vector<std::string> embedded{"--data", "embedded"};
-  const Json planned =
-      json_of(joined(joined(joined({"plan"}, model), embedded), {"--enable-pass", "offload_activations", "--save", plan}));
+  const Json planned = json_of(joined(joined(joined({"plan"}, model), embedded), {"--offload", "yes", "--save", plan}));
   const Json trained =
       json_of(joined(joined(joined({"train"}, model), {"--plan", plan}), joined(steps, {(folder / "offloaded").string()})));
   const Json plain = json_of(joined(joined({"train"}, model), joined(steps, {(folder / "plain").string()})));
@@ -48,7 +47,7 @@ TEST(Offload, ASavedPlanTrainsAndBothArenasAreAsPlanned) {
 TEST(Offload, TextNamesHostMemoryWhereThereIsAny) {
   const std::vector<std::string> ask{"plan", "small-cnn", "--batch", "40", "--threads", "1"};
   EXPECT_EQ(run_snug(ask).out.find("Host memory"), std::string::npos);
-  const std::string offloaded = run_snug(joined(ask, {"--enable-pass", "offload_activations"})).out;
+  const std::string offloaded = run_snug(joined(ask, {"--offload", "yes"})).out;
   EXPECT_NE(offloaded.find("\nHost memory "), std::string::npos) << offloaded;
 }
 

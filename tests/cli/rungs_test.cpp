@@ -99,11 +99,11 @@ TEST(Rungs, AFormThatWasPlannedIsTrainedFromItsFile) {
   const std::string plan = run_of(1) + "/plan.txt";
   const Words again = Words{"train"} + model + Words{"--steps", "1", "--plan", plan, "--out", run_of(3)};
   EXPECT_EQ(run_snug(again + Words{"--precision", "bf16"}).err,
-            "snug: the plan in '" + plan + "' was made with --precision fp16; leave out --precision, or plan again\n");
+            "snug: the plan in '" + plan + "' was made with --precision fp16; leave --precision out, or plan again\n");
   EXPECT_EQ(run_snug(again + Words{"--nonzero", "1"}).err,
-            "snug: the plan in '" + plan + "' was made with --nonzero 0.3; leave out --nonzero, or plan again\n");
+            "snug: the plan in '" + plan + "' was made with --nonzero 0.3; leave --nonzero out, or plan again\n");
   EXPECT_EQ(run_snug(again + Words{"--momentum-bits", "8"}).err,
-            "snug: the plan in '" + plan + "' was made with --momentum-bits 32; leave out --momentum-bits, or plan again\n");
+            "snug: the plan in '" + plan + "' was made without --momentum-bits; leave --momentum-bits out, or plan again\n");
   EXPECT_EQ(json_of(again + Words{"--precision", "fp16"}).at("nonzero"), 0.3);
 }
 
@@ -242,20 +242,20 @@ TEST(Refused, WhatDoesNotCombine) {
   const std::string dropped = "snug: pass 'drop_gradients' adds gradients to the momentum, but ";
   const std::vector<std::pair<Words, std::string>> refused{
       {{"--disable-pass", "compress_activations", "--compress", "4"},
-       "snug: pass 'compress_activations' is left out and asked for, to keep activations in 4 bits; leave out one of the two\n"},
+       "snug: pass 'compress_activations' is left out and asked for; leave out one of the two\n"},
       {{"--disable-pass", "checkpoint", "--checkpoint", "sqrt"},
-       "snug: pass 'checkpoint' is left out and asked for, for sqrt; leave out one of the two\n"},
+       "snug: pass 'checkpoint' is left out and asked for; leave out one of the two\n"},
       {{"--disable-pass", "drop_gradients", "--nesterov", "no", "--drop-gradients"},
        "snug: pass 'drop_gradients' is left out and asked for; leave out one of the two\n"},
-      {{"--enable-pass", "fuse_update", "--clip-norm", "1"},
+      {{"--fuse-update", "yes", "--clip-norm", "1"},
        fused + "clipping needs the norm of all gradients before it; leave out one of the two\n"},
-      {{"--enable-pass", "fuse_update", "--precision", "fp16"},
+      {{"--fuse-update", "yes", "--precision", "fp16"},
        fused + "dynamic loss scaling looks at all gradients before it; use fp32 or bf16, or leave out the pass\n"},
-      {{"--enable-pass", "fuse_update", "--microbatch", "4"},
+      {{"--fuse-update", "yes", "--microbatch", "4"},
        fused + "a step adds up the gradients of 2 microbatches before it; give the whole batch one microbatch of 8\n"},
-      {{"--enable-pass", "fuse_update", "--microbatch", "4", "--nesterov", "no"},
+      {{"--fuse-update", "yes", "--microbatch", "4", "--nesterov", "no"},
        fused + "a step adds up the gradients of 2 microbatches before it; give the whole batch one microbatch of 8\n"},
-      {{"--enable-pass", "fuse_update", "--drop-gradients", "--nesterov", "no"},
+      {{"--fuse-update", "yes", "--drop-gradients", "--nesterov", "no"},
        fused + "drop_gradients has taken the gradients' accumulators away already; leave out one of the two\n"},
       {{"--drop-gradients", "--nesterov", "no", "--clip-norm", "1"},
        dropped + "clipping needs the norm of all gradients by themselves; leave out one of the two\n"},

@@ -126,9 +126,9 @@ TEST(Train, TheRecipeOfARunSaysWhatWasChosenAndAsksForTheSamePlan) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const Json result = Json::parse(first.out);
   const settings::Recipe recipe = settings::read_recipe(folder / "first" / "recipe.toml");
-  EXPECT_EQ(recipe.microbatch, result["microbatch"].get<std::int64_t>());
-  EXPECT_EQ(recipe.checkpoint, result["checkpoint"].get<std::string>());
-  EXPECT_NE(recipe.checkpoint, "none") << "so small a budget asks for recomputation";
+  EXPECT_EQ(recipe.methods.microbatch, result["microbatch"].get<std::int64_t>());
+  EXPECT_EQ(to_string(*recipe.methods.checkpoint), result["checkpoint"].get<std::string>());
+  EXPECT_NE(recipe.methods.checkpoint, CheckpointStrategy{}) << "so small a budget asks for recomputation";
   const Ended again =
       run_snug({"train", (folder / "first" / "recipe.toml").string(), "--out", (folder / "again").string(), "--json"});
   ASSERT_EQ(again.exit_code, 0) << again.err;

@@ -117,8 +117,8 @@ std::vector<double> losses_of(train::Session& session, const Batch& batch, int s
 
 train::Session session_of(const Backend& backend, DType dtype, std::int64_t microbatch, double clip_norm = 0) {
   const Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = microbatch, .image_size = 16});
-  train::Session session(compile(graph, backend, {.batch = 8, .precision = dtype, .update = {.clip_norm = clip_norm}}), backend,
-                         3);
+  train::Session session(
+      compile(graph, backend, {.batch = 8, .methods = {.precision = dtype}, .update = {.clip_norm = clip_norm}}), backend, 3);
   session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
   if (clip_norm > 0) session.set_clip_norm(clip_norm);
   return session;
@@ -152,8 +152,9 @@ TEST_P(BackendConformance, ClippedTrainingFollowsTheReference) {
 
 train::Session sparse_session_of(const Backend& backend, DType dtype, SparseMethod method) {
   const Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = 4, .image_size = 16});
-  const CompileOptions options{
-      .batch = 8, .precision = dtype, .sparse = {.nonzero = 0.3, .method = method, .rewire_fraction = 0.02, .threshold = 0.01}};
+  const CompileOptions options{.batch = 8,
+                               .methods = {.precision = dtype, .nonzero = 0.3},
+                               .sparse = {.method = method, .rewire_fraction = 0.02, .threshold = 0.01}};
   train::Session session(compile(graph, backend, options), backend, 3);
   session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
   return session;
@@ -242,10 +243,10 @@ TEST_P(BackendConformance, LossScaleOfAPowerOfTwoChangesNoBit) {
 }
 
 // The update in backward, right behind each gradient; the whole batch at once.
-train::Session fused_session_of(const Backend& backend, DType dtype, std::vector<std::string> passes) {
+train::Session fused_session_of(const Backend& backend, DType dtype, bool fuses) {
   const Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = 8, .image_size = 16});
   const CompileOptions options{
-      .precision = dtype, .checkpoint = parse_checkpoint_strategy("residual-1"), .passes = {.enabled = std::move(passes)}};
+      .methods = {.precision = dtype, .checkpoint = parse_checkpoint_strategy("residual-1"), .fuse_update = fuses}};
   train::Session session(compile(graph, backend, options), backend, 3);
   session.set_loss_scale(dtype == DType::f16 ? 128 : 1);
   return session;
@@ -253,8 +254,8 @@ train::Session fused_session_of(const Backend& backend, DType dtype, std::vector
 
 TEST_P(BackendConformance, AFusedUpdateHasTheBitsOfASeparateOneAndSkipsByItself) {
   Batch batch(8, 16 * 16 * 3);
-  train::Session plain = fused_session_of(*backend_, dtype(), {});
-  train::Session fused = fused_session_of(*backend_, dtype(), {"fuse_update"});
+  train::Session plain = fused_session_of(*backend_, dtype(), false);
+  train::Session fused = fused_session_of(*backend_, dtype(), true);
   EXPECT_FALSE(fused.plan().program.find_state("head.fc.weight.grad").valid());
   EXPECT_LT(fused.plan().planned_peak_bytes, plain.plan().planned_peak_bytes);
   EXPECT_EQ(losses_of(plain, batch, 4), losses_of(fused, batch, 4));
@@ -271,7 +272,7 @@ TEST_P(BackendConformance, StatisticsInGroupsDoWhatMicrobatchesDo) {
   const auto session = [&](std::int64_t microbatch, std::int64_t group) {
     const Program graph =
         frontend::build_zoo_model("wrn-10-1", {.batch = microbatch, .image_size = 16, .statistics_group = group});
-    train::Session made(compile(graph, *backend_, {.batch = 8, .precision = dtype()}), *backend_, 3);
+    train::Session made(compile(graph, *backend_, {.batch = 8, .methods = {.precision = dtype()}}), *backend_, 3);
     made.set_loss_scale(dtype() == DType::f16 ? 128 : 1);
     return made;
   };

@@ -22,7 +22,7 @@ GradientCase unary(const std::string& name, const Shape& input, const std::funct
 
 ValueId gelu(GraphBuilder& b, ValueId x, std::int64_t tanh) { return b.emit("gelu", ops::gelu, {x}, {{"tanh", tanh}}).front(); }
 
-Program half_sparse(Program graph) { return sparsify(std::move(graph), {.nonzero = 0.5}); }
+Program half_sparse(Program graph) { return sparsify(std::move(graph), 0.5); }
 
 // The first convolution stays dense; the others share one store, whose gradient all of them add to.
 GradientCase sparse_convolutions() {

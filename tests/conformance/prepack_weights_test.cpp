@@ -17,7 +17,7 @@ class Prepacking : public testing::TestWithParam<const char*> {
  protected:
   train::Session session(bool prepack, Bytes red_zone = Bytes(0)) const {
     CompileOptions options{.batch = kBatch, .red_zone = red_zone};
-    if (prepack) options.passes.enabled = {"prepack_weights"};
+    if (prepack) options.methods.prepack_weights = true;
     Program graph = frontend::build_zoo_model(GetParam(), {.batch = 4, .classes = 10, .image_size = 32});
     return {compile(graph, backend_, options), backend_, 3};
   }

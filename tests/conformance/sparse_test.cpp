@@ -127,7 +127,7 @@ TEST_P(SparseFamily, MovesItsWeightsAsDenseTrainingWould) {
   const Program graph = frontend::build_zoo_model("wrn-10-2", {.batch = 2, .image_size = 16});
   const ops::UpdateOptions update{.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})};
   for (const double density : {0.01, 0.05, 0.1, 0.3, 0.5, 0.999}) {
-    train::Session sparse(compile(graph, backend, {.update = update, .sparse = {.nonzero = density}}), backend, 3);
+    train::Session sparse(compile(graph, backend, {.methods = {.nonzero = density}, .update = update}), backend, 3);
     train::export_weights(folder / "w", sparse);
     train::Session dense(compile(graph, backend, {.update = update}), backend, 3);  // augments alike
     train::import_weights(folder / "w", dense);

@@ -21,7 +21,7 @@ constexpr std::int64_t kBatch = 8;
 // Weights of 128 x 128, whose gradients want more workspace than there is to gain elsewhere at so small a batch.
 Plan plan_with(std::optional<Bytes> limit, const Backend& backend) {
   const Program graph = frontend::build_zoo_model("wrn-10-2", {.batch = 4, .image_size = 16});
-  return compile(graph, backend, {.batch = kBatch, .workspace_limit = limit});
+  return compile(graph, backend, {.batch = kBatch, .methods = {.workspace_limit = limit}});
 }
 
 // Kernels with less workspace are for weights in oneDNN's own layouts, which it has from AVX2 on. Plain weights need none at all:

@@ -33,7 +33,7 @@ void expect_pytorchs_steps(const std::string& run, DType dtype, const Backend& b
   const Json figures = golden("small_cnn_adamw.json");
   const Json& setting = figures["setting"];
   const Program graph = frontend::build_zoo_model("small-cnn", {.batch = setting["batch"], .staged_as_bytes = false});
-  train::Session session(compile(graph, backend, {.precision = dtype, .update = adamw(setting)}), backend, 0);
+  train::Session session(compile(graph, backend, {.methods = {.precision = dtype}, .update = adamw(setting)}), backend, 0);
   session.set_learning_rate(setting["lr"]);
   write_weights(session, figures["parameters"]);
   for (std::uint64_t step = 0; step < setting["steps"]; ++step) {
@@ -75,8 +75,8 @@ TEST(Adamw, HasTheSameBitsWhateverIsMadeAgainOrUpdatedInBackward) {
     return support::state_bytes(session, [](Role role) { return role == Role::parameter || role == Role::optimizer; });
   };
   const auto plain = trained({});
-  EXPECT_EQ(trained({.checkpoint = parse_checkpoint_strategy("sqrt")}), plain);
-  EXPECT_EQ(trained({.passes = {.enabled = {"fuse_update"}}}), plain);
+  EXPECT_EQ(trained({.methods = {.checkpoint = parse_checkpoint_strategy("sqrt")}}), plain);
+  EXPECT_EQ(trained({.methods = {.fuse_update = true}}), plain);
   EXPECT_EQ(trained({.passes = {.disabled = {"share_bytes"}}}), plain);
 }
 
@@ -96,7 +96,7 @@ TEST(Adamw, ASkippedStepDoesNotCount) {
 }
 
 TEST(Adamw, CannotDropItsGradients) {
-  EXPECT_THROW(session_of({.passes = {.enabled = {"drop_gradients"}}}, backends::cpu_backend(2)), UserError);
+  EXPECT_THROW(session_of({.methods = {.drop_gradients = true}}, backends::cpu_backend(2)), UserError);
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ TEST(CheckpointedFlops, AreCountedAndBelowOneMoreForwardPassForSegments) {
   const auto ratio = [&](std::string_view strategy) {
     const Program graph = frontend::build_zoo_model("wrn-28-2", {.batch = 2});
     return report::flops_ratio(
-        report::flops_of_step(compile(graph, backend, {.checkpoint = parse_checkpoint_strategy(strategy)}).program).step);
+        report::flops_of_step(compile(graph, backend, {.methods = {.checkpoint = parse_checkpoint_strategy(strategy)}}).program)
+            .step);
   };
   EXPECT_EQ(ratio("none"), 1.0);
   EXPECT_GT(ratio("no-bn"), 1.0);
@@ -58,7 +59,7 @@ TEST(OptimalPlans, FitWhereTheReportsStrategyDoesNot) {
   const Backend backend = backends::cpu_backend(2);
   const Program graph = frontend::build_zoo_model("wrn-28-2", {.batch = 10});
   const auto planned = [&](const CheckpointStrategy& strategy) {
-    return compile(graph, backend, {.batch = 100, .checkpoint = strategy});
+    return compile(graph, backend, {.batch = 100, .methods = {.checkpoint = strategy}});
   };
   const auto ratio = [](const Plan& plan) { return report::flops_ratio(report::flops_of_step(plan.program).step); };
   const Bytes budget(24'000'000);

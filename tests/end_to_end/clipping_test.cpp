@@ -30,8 +30,8 @@ void expect_pytorchs_steps(const std::string& run, DType dtype, const Backend& b
   const Json figures = golden("wrn_10_1_clipped.json");
   const Json& setting = figures["setting"];
   const Program graph = frontend::build_zoo_model("wrn-10-1", {.batch = setting["batch"], .staged_as_bytes = false});
-  train::Session session(compile(graph, backend, {.precision = dtype, .update = {.clip_norm = setting["clip_norm"]}}), backend,
-                         0);
+  train::Session session(
+      compile(graph, backend, {.methods = {.precision = dtype}, .update = {.clip_norm = setting["clip_norm"]}}), backend, 0);
   session.set_learning_rate(setting["lr"]);
   session.set_clip_norm(setting["clip_norm"]);
   write_weights(session, figures["parameters"]);

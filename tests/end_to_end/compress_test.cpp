@@ -27,9 +27,11 @@ class Compressed : public ::testing::TestWithParam<Setting> {
             .steps = 3,
             .threads = 1,
             .dtype = GetParam().dtype,
-            .sparse = {.nonzero = GetParam().nonzero}};
+            .nonzero = GetParam().nonzero};
   }
-  TrainedHow how() const { return {.checkpoint = GetParam().strategy, .compress_bits = GetParam().bits, .measured = true}; }
+  TrainedHow how() const {
+    return {.checkpoint = GetParam().strategy, .with = {.compress_bits = GetParam().bits}, .measured = true};
+  }
 };
 
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
@@ -40,7 +42,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 TEST_P(Compressed, TakesFewerBytesAndExactlyThePlannedOnes) {
   TrainedHow plain = how();
-  plain.compress_bits = 0;
+  plain.with = {};
   const TrainedBits with = trained(model(), how());
   const TrainedBits without = trained(model(), plain);
   EXPECT_LT(with.planned, without.planned);
@@ -57,8 +59,8 @@ TEST_P(Compressed, GradientsLieAlongTheExactOnes) {
   TrainedModel once = model();
   once.steps = 1;
   TrainedHow plain = how(), fine = how();
-  plain.compress_bits = 0;
-  fine.compress_bits = 8;
+  plain.with = {};
+  fine.with.compress_bits = 8;
   const auto exact = trained(once, plain).first_momenta, close = trained(once, fine).first_momenta,
              with = trained(once, how()).first_momenta;
   ASSERT_FALSE(exact.empty());
@@ -114,10 +116,11 @@ Program convolutions(std::int64_t batch) {
 constexpr std::int64_t kBatch = 6;
 
 // The gradient of every parameter, one behind the other, of the same weights and images whatever the seed.
-std::vector<double> gradients(int bits, std::uint64_t seed) {
+std::vector<double> gradients(std::optional<std::int64_t> bits, std::uint64_t seed) {
   const Backend backend = backends::cpu_backend(2);
   const ops::UpdateOptions plain{.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})};
-  train::Session session(compile(convolutions(kBatch), backend, {.update = plain, .compress_bits = bits}), backend, seed);
+  train::Session session(compile(convolutions(kBatch), backend, {.methods = {.compress_bits = bits}, .update = plain}), backend,
+                         seed);
   session.set_learning_rate(1);
   const Program& program = session.plan().program;
   std::vector<double> before;
@@ -142,7 +145,7 @@ std::vector<double> gradients(int bits, std::uint64_t seed) {
 }
 
 TEST(CompressedGradients, AreRightOnAverage) {
-  const std::vector<double> exact = gradients(0, 0);
+  const std::vector<double> exact = gradients({}, 0);
   const double length = distance(exact, std::vector<double>(exact.size(), 0.0));
   constexpr int kSeeds = 24;
   for (const int bits : {2, 4}) {
@@ -164,7 +167,7 @@ TEST(CompressedRuns, AResumedRunDrawsTheSameNumbers) {
   const support::TemporaryFolder folder;
   const Backend backend = backends::cpu_backend(2);
   const auto session = [&](std::uint64_t seed) {
-    train::Session made(compile(convolutions(kBatch), backend, {.compress_bits = 4}), backend, seed);
+    train::Session made(compile(convolutions(kBatch), backend, {.methods = {.compress_bits = 4}}), backend, seed);
     made.set_learning_rate(0.1);
     return made;
   };
@@ -185,15 +188,15 @@ TEST(CompressedRuns, AResumedRunDrawsTheSameNumbers) {
 
 TEST(CompressedBytes, OfAWideResidualNetworkAreAFractionOfThePlainOnes) {
   const Backend backend = backends::cpu_backend(2);
-  const auto transient = [&](int bits, std::string_view strategy) {
+  const auto transient = [&](std::optional<std::int64_t> bits, std::string_view strategy) {
     const Plan plan = compile(frontend::build_zoo_model("wrn-28-2", {.batch = 20}), backend,
-                              {.checkpoint = parse_checkpoint_strategy(strategy), .compress_bits = bits});
+                              {.methods = {.checkpoint = parse_checkpoint_strategy(strategy), .compress_bits = bits}});
     return static_cast<double>((plan.planned_peak_bytes - plan.persistent_bytes).count());
   };
-  EXPECT_LT(transient(4, "none"), 0.25 * transient(0, "none"));
-  EXPECT_LT(transient(8, "none"), 0.4 * transient(0, "none"));
+  EXPECT_LT(transient(4, "none"), 0.25 * transient({}, "none"));
+  EXPECT_LT(transient(8, "none"), 0.4 * transient({}, "none"));
   EXPECT_LT(transient(2, "none"), transient(4, "none"));
-  EXPECT_LT(transient(4, "residual-1"), 0.8 * transient(0, "residual-1"));  // what is packed there are the checkpoints
+  EXPECT_LT(transient(4, "residual-1"), 0.8 * transient({}, "residual-1"));  // what is packed there are the checkpoints
 }
 
 }  // namespace

@@ -23,11 +23,9 @@ train::Session session_of(const std::string& model, bool drops, const std::strin
   const Backend backend = backends::cpu_backend(2);
   CompileOptions options{
       .batch = kBatch,
-      .precision = dtype,
-      .update = {.settings = ops::sgd_settings({.nesterov = false}), .stochastic_rounding = dtype == DType::bf16},
-      .sparse = {.nonzero = nonzero},
-      .checkpoint = parse_checkpoint_strategy(strategy)};
-  if (drops) options.passes.enabled = {"drop_gradients"};
+      .methods = {.precision = dtype, .nonzero = nonzero, .checkpoint = parse_checkpoint_strategy(strategy)},
+      .update = {.settings = ops::sgd_settings({.nesterov = false}), .stochastic_rounding = dtype == DType::bf16}};
+  if (drops) options.methods.drop_gradients = true;
   // Three microbatches, the last one short.
   train::Session session(compile(frontend::build_zoo_model(model, {.batch = 3, .image_size = kSize}), backend, options), backend,
                          5);
@@ -103,10 +101,11 @@ TEST(DroppedGradients, OfManyMicrobatchesAreNotSwallowedByBfloats) {
   constexpr std::int64_t kMany = 100, kSmall = 8;
   const Backend backend = backends::cpu_backend(1);
   const auto session_in = [&](DType dtype) {
-    CompileOptions options{
-        .batch = kMany, .precision = dtype, .update = {.settings = ops::sgd_settings({.weight_decay = 0, .nesterov = false})}};
+    CompileOptions options{.batch = kMany,
+                           .methods = {.precision = dtype},
+                           .update = {.settings = ops::sgd_settings({.weight_decay = 0, .nesterov = false})}};
     options.update.stochastic_rounding = dtype == DType::bf16;
-    options.passes.enabled = {"drop_gradients"};
+    options.methods.drop_gradients = true;
     train::Session session(compile(frontend::build_zoo_model("small-cnn", {.batch = 1, .image_size = kSmall}), backend, options),
                            backend, 5);
     session.set_learning_rate(0.002);
@@ -142,9 +141,8 @@ TEST(DroppedGradients, OfManyMicrobatchesAreNotSwallowedByBfloats) {
 
 TEST(DroppedGradients, DynamicLossScalingIsRefused) {
   const Backend backend = backends::cpu_backend(1);
-  CompileOptions options{.precision = DType::f16,
-                         .update = {.settings = ops::sgd_settings({.nesterov = false}), .finds_overflow = true},
-                         .passes = {.enabled = {"drop_gradients"}}};
+  CompileOptions options{.methods = {.precision = DType::f16, .drop_gradients = true},
+                         .update = {.settings = ops::sgd_settings({.nesterov = false}), .finds_overflow = true}};
   try {
     compile(frontend::build_zoo_model("small-cnn", {.batch = 3}), backend, options);
     ADD_FAILURE() << "it was taken";

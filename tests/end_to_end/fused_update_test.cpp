@@ -56,9 +56,11 @@ Backend backend_of(const Setting& setting) { return setting.cpu ? backends::cpu_
 
 train::Session session_of(const Setting& setting, bool fused, Bytes red_zone = Bytes(0)) {
   const Backend backend = backend_of(setting);
-  CompileOptions options{
-      .batch = kBatch, .update = setting.update, .checkpoint = parse_checkpoint_strategy(setting.strategy), .red_zone = red_zone};
-  if (fused) options.passes.enabled = {"fuse_update"};
+  CompileOptions options{.batch = kBatch,
+                         .methods = {.checkpoint = parse_checkpoint_strategy(setting.strategy)},
+                         .update = setting.update,
+                         .red_zone = red_zone};
+  if (fused) options.methods.fuse_update = true;
   const Program graph =
       setting.model == "tied" ? tied() : frontend::build_zoo_model(setting.model, {.batch = kBatch, .image_size = kSize});
   train::Session session(compile(graph, backend, options), backend, 5);
@@ -182,12 +184,12 @@ TEST(FusedUpdateSnapshots, ARunGoesOnWithItsSavedPlanOrAnother) {
 
 TEST(FusedUpdateBytes, TheGradientsOfAWideResidualNetworkAreNoLongerKept) {
   const Backend backend = backends::cpu_backend(2);
-  const auto plan = [&](std::string_view strategy, std::vector<std::string> passes) {
+  const auto plan = [&](std::string_view strategy, bool fuses) {
     return compile(frontend::build_zoo_model("wrn-28-2", {.batch = 20}), backend,
-                   {.checkpoint = parse_checkpoint_strategy(strategy), .passes = {.enabled = std::move(passes)}});
+                   {.methods = {.checkpoint = parse_checkpoint_strategy(strategy), .fuse_update = fuses}});
   };
   for (const char* strategy : {"none", "residual-2*"}) {
-    const Plan plain = plan(strategy, {}), fused = plan(strategy, {"fuse_update"});
+    const Plan plain = plan(strategy, false), fused = plan(strategy, true);
     EXPECT_GT(gradient_bytes(plain), Bytes(5'800'000));
     EXPECT_GE(plain.persistent_bytes - fused.persistent_bytes, gradient_bytes(plain));
     // Less what lives where the step is fullest: a layer's gradient at most.

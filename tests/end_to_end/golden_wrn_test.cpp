@@ -17,9 +17,9 @@ namespace {
 // A model of the zoo with the figures' weights.
 train::Session session_for(const Json& figures, const std::string& model, DType dtype, const Backend& backend) {
   const std::int64_t batch = figures["setting"]["batch"];
-  train::Session session(
-      compile(frontend::build_zoo_model(model, {.batch = batch, .staged_as_bytes = false}), backend, {.precision = dtype}),
-      backend, 0);
+  train::Session session(compile(frontend::build_zoo_model(model, {.batch = batch, .staged_as_bytes = false}), backend,
+                                 {.methods = {.precision = dtype}}),
+                         backend, 0);
   session.set_learning_rate(figures["setting"]["lr"]);
   write_weights(session, figures["parameters"]);
   return session;

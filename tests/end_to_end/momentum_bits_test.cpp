@@ -27,7 +27,7 @@ train::Session session_of(const Backend& backend, const CompileOptions& options,
                           DType dtype = DType::f32) {
   CompileOptions full = options;
   full.batch = kBatch;
-  full.precision = dtype;
+  full.methods.precision = dtype;
   train::Session session(compile(frontend::build_zoo_model(model, {.batch = kBatch, .image_size = kSize}), backend, full),
                          backend, 5);
   session.set_learning_rate(0.05);
@@ -129,7 +129,7 @@ TEST(MomentumBits, OfSparseWeightsIsClearedWhenThePatternMoves) {
   const Backend backend = backends::cpu_backend(2);
   for (const DType dtype : {DType::f32, DType::bf16}) {
     SCOPED_TRACE(name_of(dtype));
-    CompileOptions plain_options{.sparse = {.nonzero = 0.4, .rewire_fraction = 0.05, .threshold = 0.02}};
+    CompileOptions plain_options{.methods = {.nonzero = 0.4}, .sparse = {.rewire_fraction = 0.05, .threshold = 0.02}};
     CompileOptions options = plain_options;
     options.update.settings.set("momentum_bits", std::int64_t{8});
     train::Session plain = session_of(backend, plain_options, "wrn-10-1", dtype);
@@ -152,7 +152,7 @@ TEST(MomentumBits, AnyNumberOfThreadsAndTheUpdateInBackwardGiveTheSameBits) {
   const Backend one = backends::reference_backend(1), three = backends::reference_backend(3);
   train::Session a = session_of(one, kEight, "small-cnn"), b = session_of(three, kEight, "small-cnn");
   CompileOptions fused = kEight;
-  fused.passes.enabled = {"fuse_update"};
+  fused.methods.fuse_update = true;
   train::Session c = session_of(one, fused, "small-cnn");
   for (int i = 0; i < 3; ++i) {
     for (train::Session* session : {&a, &b, &c}) step(*session);

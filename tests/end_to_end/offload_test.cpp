@@ -6,7 +6,7 @@
 namespace snug::testing {
 namespace {
 
-const std::vector<std::string> kOffload{"offload_activations"};
+const Methods kOffload{.offload = true};
 
 class Offload : public ::testing::TestWithParam<TrainedModel> {};
 
@@ -27,8 +27,10 @@ TEST_P(Offload, ChangesNoBitWithOtherMethods) {
   expect_same_bits(trained(GetParam(), {.checkpoint = "sqrt", .with = kOffload}), plain);
   TrainedModel whole = GetParam();  // a fused update sees all of a step's gradients at once
   whole.microbatch = whole.batch;
-  expect_same_bits(trained(whole, {.with = {"offload_activations", "fuse_update"}}), trained(whole, {.with = {"fuse_update"}}));
-  expect_same_bits(trained(GetParam(), {.with = kOffload, .compress_bits = 4}), trained(GetParam(), {.compress_bits = 4}));
+  expect_same_bits(trained(whole, {.with = {.offload = true, .fuse_update = true}}),
+                   trained(whole, {.with = {.fuse_update = true}}));
+  expect_same_bits(trained(GetParam(), {.with = {.compress_bits = 4, .offload = true}}),
+                   trained(GetParam(), {.with = {.compress_bits = 4}}));
 }
 
 TEST_P(Offload, TouchesNothingThatIsNotItsOwn) {

@@ -100,8 +100,8 @@ std::vector<double> values_of(const Executor& executor, StateId id, std::int64_t
 // One step of `examples`, in microbatches of the graph's size; the gradients of all parameters, added up over them. `padding`
 // fills the rows of the last microbatch that no example has.
 Outcome run_step(const Model& model, const Backend& backend, const Step& step, std::int64_t examples = kBatch,
-                 int compress_bits = 0, double padding = 0) {
-  const Plan plan = compile(model.program, backend, {.precision = model.dtype, .compress_bits = compress_bits});
+                 std::optional<std::int64_t> compress_bits = {}, double padding = 0) {
+  const Plan plan = compile(model.program, backend, {.methods = {.precision = model.dtype, .compress_bits = compress_bits}});
   const Program& program = plan.program;
   Executor executor(plan, backend);
   executor.write_scalars({.seed = 9});
@@ -211,8 +211,8 @@ TEST(Rows, EveryRowOfAValidExampleCountsInTheLossAndNoneOfPadding) {
     const Sequences model{.dtype = device.dtype};
     const Outcome six = run_step(sequences(6, model), device.backend, Step(), 6);
     EXPECT_EQ(six.metrics.weight, 6 * kSteps);
-    expect_same(run_step(sequences(4, model), device.backend, Step(), 6, 0, 1e3), six, device.tolerance);
-    expect_same(run_step(sequences(kBatch, model), device.backend, Step(), 6, 0, 1e3), six, device.tolerance);
+    expect_same(run_step(sequences(4, model), device.backend, Step(), 6, {}, 1e3), six, device.tolerance);
+    expect_same(run_step(sequences(kBatch, model), device.backend, Step(), 6, {}, 1e3), six, device.tolerance);
   }
 }
 
@@ -221,9 +221,9 @@ TEST(Rows, BatchNormLeavesTheRowsOfPaddingOut) {
     const Sequences model{.dtype = device.dtype, .batch_norm = true};
     const Outcome six = run_step(sequences(6, model), device.backend, Step(), 6);
     expect_same(run_step(sequences(2, model), device.backend, Step(), 6), six, device.tolerance);
-    expect_same(run_step(sequences(4, model), device.backend, Step(), 6, 0, 1e3), six, device.tolerance);
+    expect_same(run_step(sequences(4, model), device.backend, Step(), 6, {}, 1e3), six, device.tolerance);
     const Outcome five = run_step(sequences(5, model), device.backend, Step(), 5);
-    expect_same(run_step(sequences(6, model), device.backend, Step(), 5, 0, 1e3), five, device.tolerance);
+    expect_same(run_step(sequences(6, model), device.backend, Step(), 5, {}, 1e3), five, device.tolerance);
   }
 }
 

@@ -40,15 +40,13 @@ TEST_P(Shapes, TakeNoMoreThanTheLargestAndWhatIsPlanned) {
 TEST_P(Shapes, GoWithTheOtherMethods) {
   const TrainedModel model = with_shapes(GetParam());
   const TrainedBits plain = trained(model);
-  for (const TrainedHow& how :
-       {TrainedHow{.checkpoint = "sqrt"}, TrainedHow{.checkpoint = "every-2", .with = {"offload_activations"}},
-        TrainedHow{.without = {"share_bytes"}}}) {
-    SCOPED_TRACE(std::string(how.checkpoint) + (how.with.empty() ? "" : how.with[0]) +
-                 (how.without.empty() ? "" : how.without[0]));
+  for (const TrainedHow& how : {TrainedHow{.checkpoint = "sqrt"}, TrainedHow{.checkpoint = "every-2", .with = {.offload = true}},
+                                TrainedHow{.without = {"share_bytes"}}}) {
+    SCOPED_TRACE(std::string(how.checkpoint) + " " + print_methods(how.with) + (how.without.empty() ? "" : how.without[0]));
     expect_same_bits(trained(model, how), plain);
   }
   // Its copies of weights are states of their own.
-  EXPECT_EQ(trained(model, {.with = {"prepack_weights"}}).losses, plain.losses);
+  EXPECT_EQ(trained(model, {.with = {.prepack_weights = true}}).losses, plain.losses);
 }
 
 TEST_P(Shapes, TouchNothingThatIsNotTheirOwn) {
@@ -65,7 +63,7 @@ TEST(Shapes, AFusedUpdateIsRefused) {
   const TrainedModel model = {
       .name = "small-cnn", .microbatch = 10, .batch = 10, .image_size = 16, .steps = 1, .second_microbatch = 7};
   try {
-    trained(model, {.with = {"fuse_update"}});
+    trained(model, {.with = {.fuse_update = true}});
     FAIL() << "it was taken";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("microbatches of several sizes"), std::string::npos) << error.what();
@@ -74,7 +72,8 @@ TEST(Shapes, AFusedUpdateIsRefused) {
 
 TEST(Shapes, SparseWeightsAreThoseOfAllShapes) {
   TrainedModel model = with_shapes({.name = "wrn-10-1", .image_size = 16, .steps = 4, .threads = 1, .rewire_every = 2});
-  model.sparse = {.nonzero = 0.3, .rewire_fraction = 0.02, .threshold = 0.01};
+  model.nonzero = 0.3;
+  model.sparse = {.rewire_fraction = 0.02, .threshold = 0.01};
   TrainedModel without_second = model;
   without_second.second_microbatch = 0;
   const Backend reference = backends::reference_backend(2);

@@ -9,7 +9,8 @@ namespace {
 TrainedModel sparse_model() {
   TrainedModel model;
   model.image_size = 16;
-  model.sparse = {.nonzero = 0.3, .rewire_fraction = 0.02, .threshold = 0.01};
+  model.nonzero = 0.3;
+  model.sparse = {.rewire_fraction = 0.02, .threshold = 0.01};
   model.rewire_every = 2;
   return model;
 }
@@ -49,7 +50,7 @@ TEST(SparseTraining, MeasuresWhatWasPlanned) {
 
 TEST(SparseTraining, TakesLessThanDenseTrainingByTheWeightsThatAreNotThere) {
   TrainedModel dense = sparse_model();
-  dense.sparse = {};
+  dense.nonzero = 1;
   dense.rewire_every = 0;
   const TrainedBits bits = trained(dense);
   EXPECT_LT((plain().planned - plain().transient).count(), (bits.planned - bits.transient).count() / 2);

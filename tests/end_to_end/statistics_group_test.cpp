@@ -34,7 +34,7 @@ struct Outcome {
 Outcome trained(const Backend& backend, const std::string& model, DType dtype, const Split& split) {
   const Program graph = frontend::build_zoo_model(
       model, {.batch = split.microbatch, .image_size = kSize, .staged_as_bytes = true, .statistics_group = split.group});
-  train::Session session(compile(graph, backend, {.batch = kBatch, .precision = dtype}), backend, 11);
+  train::Session session(compile(graph, backend, {.batch = kBatch, .methods = {.precision = dtype}}), backend, 11);
   session.set_learning_rate(0.05);
   Outcome outcome;
   // An epoch's last batch is short: 7 examples are groups of 4 and 3, and two groups stay empty.

@@ -29,6 +29,7 @@ struct TrainedModel {
   std::uint64_t steps = 4;
   int threads = 2;
   DType dtype = DType::f32;
+  double nonzero = 1;
   SparseOptions sparse = {};
   std::uint64_t rewire_every = 0;      // steps; 0: never
   std::int64_t second_microbatch = 0;  // of a second shape that the last microbatch of a step takes; 0: there is none
@@ -74,8 +75,7 @@ inline Program build(const TrainedModel& model) {
 struct TrainedHow {
   std::string_view checkpoint = "none";
   std::vector<std::string> without = {};  // passes turned off
-  std::vector<std::string> with = {};     // passes that run only on request
-  int compress_bits = 0;
+  Methods with = {};                      // beside the checkpoint strategy
   ops::UpdateOptions update = {};
   Bytes red_zone = {};
   bool measured = false;
@@ -84,14 +84,16 @@ struct TrainedHow {
 inline TrainedBits trained(const TrainedModel& model, const TrainedHow& how, const Backend& backend) {
   ops::UpdateOptions update = how.update;
   update.stochastic_rounding = model.dtype == DType::bf16;
+  Methods methods = how.with;
+  methods.precision = model.dtype;
+  methods.nonzero = model.nonzero;
+  methods.checkpoint = parse_checkpoint_strategy(how.checkpoint);
   train::Session session(compile(build(model), backend,
                                  {.batch = model.batch,
-                                  .precision = model.dtype,
+                                  .methods = methods,
                                   .update = update,
                                   .sparse = model.sparse,
-                                  .checkpoint = parse_checkpoint_strategy(how.checkpoint),
-                                  .compress_bits = how.compress_bits,
-                                  .passes = {.disabled = how.without, .enabled = how.with},
+                                  .passes = {.disabled = how.without},
                                   .red_zone = how.red_zone}),
                          backend, 5);
   session.set_learning_rate(0.05);

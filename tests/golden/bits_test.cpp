@@ -21,7 +21,8 @@ TrainedModel model(std::string name, std::int64_t microbatch = 4) {
 
 TrainedModel sparse(SparseMethod method) {
   TrainedModel sparse = model("wrn-10-1");
-  sparse.sparse = {.nonzero = 0.3, .method = method, .rewire_fraction = 0.02, .threshold = 0.01};
+  sparse.nonzero = 0.3;
+  sparse.sparse = {.method = method, .rewire_fraction = 0.02, .threshold = 0.01};
   if (method != SparseMethod::fixed) sparse.rewire_every = 3;
   return sparse;
 }
@@ -35,8 +36,8 @@ const Case kCases[] = {
     {"wrn-10-1 whole", model("wrn-10-1", 6)},
     {"wrn-10-1 residual-1*", model("wrn-10-1"), {.checkpoint = "residual-1*"}},
     {"wrn-10-1 optimal", model("wrn-10-1"), {.checkpoint = "optimal:200KB"}},
-    {"wrn-10-1 compress 4", model("wrn-10-1"), {.compress_bits = 4}},
-    {"wrn-10-1 compress 2 no-bn", model("wrn-10-1"), {.checkpoint = "no-bn", .compress_bits = 2}},
+    {"wrn-10-1 compress 4", model("wrn-10-1"), {.with = {.compress_bits = 4}}},
+    {"wrn-10-1 compress 2 no-bn", model("wrn-10-1"), {.checkpoint = "no-bn", .with = {.compress_bits = 2}}},
     {"wrn-10-1 plain sgd",
      model("wrn-10-1"),
      {.update = {.settings = ops::sgd_settings({.momentum = 0, .weight_decay = 0, .nesterov = false})}}},
@@ -48,8 +49,8 @@ const Case kCases[] = {
      {.update = {.settings = ops::sgd_settings({.momentum_bits = 8}), .clip_norm = 1}}},
     {"wrn-10-1 drop-gradients",
      model("wrn-10-1"),
-     {.with = {"drop_gradients"}, .update = {.settings = ops::sgd_settings({.nesterov = false})}}},
-    {"wrn-10-1 fuse-update", model("wrn-10-1", 6), {.with = {"fuse_update"}}},
+     {.with = {.drop_gradients = true}, .update = {.settings = ops::sgd_settings({.nesterov = false})}}},
+    {"wrn-10-1 fuse-update", model("wrn-10-1", 6), {.with = {.fuse_update = true}}},
     {"wrn-10-1 sparse fixed", sparse(SparseMethod::fixed)},
     {"wrn-10-1 sparse set", sparse(SparseMethod::set)},
     {"wrn-10-1 sparse dsr", sparse(SparseMethod::dsr)},

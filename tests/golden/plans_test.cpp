@@ -52,7 +52,7 @@ constexpr Case kCases[] = {
     {"accepting", "wrn-28-2 --batch 100 --momentum-bits 8"},
     {"accepting", "wrn-28-2 --batch 100 --nonzero 0.3 --momentum-bits 8"},
     {"accepting", "wrn-28-2 --batch 100 --drop-gradients --nesterov no"},
-    {"accepting", "wrn-28-2 --batch 100 --enable-pass fuse_update"},
+    {"accepting", "wrn-28-2 --batch 100 --fuse-update yes"},
     {"accepting", "resnet-18 --batch 8 --image-size 64 --clip-norm 1"},
     {"accepting", "wrn-28-2 --batch 100 --momentum 0 --nesterov no"},
     {"accepting", "wrn-28-2 --batch 100 --statistics-group 10"},
@@ -87,9 +87,9 @@ constexpr Case kCases[] = {
     {"cpu", "wrn-28-2 --batch 100 --momentum-bits 8 --checkpoint sqrt"},
     {"cpu", "wrn-28-2 --batch 100 --drop-gradients --nesterov no --precision bf16"},
     {"cpu", "wrn-28-2 --batch 100 --microbatch 10 --drop-gradients --nesterov no"},
-    {"cpu", "wrn-28-2 --batch 100 --enable-pass fuse_update"},
-    {"cpu", "resnet-18 --batch 8 --image-size 64 --enable-pass prepack_weights"},
-    {"cpu", "resnet-18 --batch 8 --image-size 64 --enable-pass fuse_update --enable-pass prepack_weights"},
+    {"cpu", "wrn-28-2 --batch 100 --fuse-update yes"},
+    {"cpu", "resnet-18 --batch 8 --image-size 64 --prepack-weights yes"},
+    {"cpu", "resnet-18 --batch 8 --image-size 64 --fuse-update yes --prepack-weights yes"},
     {"cpu", "wrn-28-2 --batch 100 --statistics-group 10 --microbatch 20"},
     {"cpu", "resnet-18 --batch 8 --image-size 64 --freeze layer1 --freeze layer2 --clip-norm 1"},
     {"cpu", "wrn-28-2 --batch 100 --budget 60MB"},
@@ -175,15 +175,21 @@ Plan plan_of(const Case& golden) {
   cli::add_plan_flags(app, flags);
   app.parse(fmt::format("{} --threads 2", golden.flags));
   const settings::Recipe recipe = cli::recipe_of(flags);
-  FitRequest request = cli::request_of(flags, recipe, random_description(recipe));
-  std::vector<std::string>& enabled = request.options.passes.enabled;
-  enabled.insert(enabled.begin(), flags.enabled_passes.begin(), flags.enabled_passes.end());
+  FitRequest request = fit_request(recipe, random_description(recipe));
   request.options.passes.disabled = flags.disabled_passes;
   if (golden.backend == "cpu") return fit(request, open_backend(recipe)).plan;
   return fit(request, AcceptingBackend()).plan;
 }
 
-std::string title_of(const Case& golden) { return fmt::format("{}: {}", golden.backend, golden.flags); }
+// As plans.txt calls it: when it was written, these flags named passes.
+std::string title_of(const Case& golden) {
+  std::string title = fmt::format("{}: {}", golden.backend, golden.flags);
+  for (const auto& [now, then] : {std::pair<std::string, std::string>("--fuse-update yes", "--enable-pass fuse_update"),
+                                  {"--prepack-weights yes", "--enable-pass prepack_weights"}}) {
+    if (const std::size_t at = title.find(now); at != std::string::npos) title.replace(at, now.size(), then);
+  }
+  return title;
+}
 
 const char* kGoldens = SNUG_TEST_SOURCE_DIR "/golden/plans.txt";
 

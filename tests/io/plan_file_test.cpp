@@ -61,12 +61,13 @@ constexpr std::string_view kTwoMemories =
 
 TEST(PlanFile, PlansInTwoMemoriesComeBackByteForByte) {
   for (const Bytes zone : {Bytes(0), Bytes(64)}) {
-    const Plan plan = place(parse_program(kTwoMemories, ops::find), zone);
+    Plan plan = place(parse_program(kTwoMemories, ops::find), zone);
+    plan.methods = complete({}, plan.program);
     expect_round_trip(plan);
     EXPECT_NE(print_plan(plan).find(fmt::format(" host_persistent {}\n", plan.host.persistent_bytes.count())), std::string::npos);
   }
-  const Plan offloaded = compile(frontend::build_zoo_model("small-cnn", {.batch = 4}), backends::cpu_backend(1),
-                                 {.passes = {.enabled = {"offload_activations"}}});
+  const Plan offloaded =
+      compile(frontend::build_zoo_model("small-cnn", {.batch = 4}), backends::cpu_backend(1), {.methods = {.offload = true}});
   ASSERT_GT(offloaded.host.planned_peak_bytes, Bytes(0));
   expect_round_trip(offloaded);
   EXPECT_EQ(print_plan(offloaded).find("host_persistent"), std::string::npos) << "no state lies there";
@@ -103,7 +104,7 @@ TEST(PlanFile, DamageInHostMemoryIsRefused) {
 
 // The periodic section was called after the one thing that it did.
 TEST(PlanFile, OlderNamesOfSectionsAreRead) {
-  const Plan plan = small_plan(backends::cpu_backend(1), {.sparse = {.nonzero = 0.5}});
+  const Plan plan = small_plan(backends::cpu_backend(1), {.nonzero = 0.5});
   const std::string text = print_plan(plan);
   std::string older = text;
   for (const std::string word : {"section ", "place "}) {
@@ -121,19 +122,58 @@ TEST(PlanFile, PlansOfSeveralShapesComeBackByteForByte) {
   expect_round_trip(compile(add_shape(model(10), model(7)), backends::reference_backend(1), {.batch = 17}));
 }
 
-TEST(PlanFile, TheFormOfTheModelComesBack) {
+TEST(PlanFile, TheMethodsComeBack) {
   Plan plan = small_plan(backends::cpu_backend(1));
-  EXPECT_EQ(parse_plan(print_plan(plan)).form, std::nullopt);
-  plan.form = {.precision = "bf16", .nonzero = 0.1, .momentum_bits = 8};
-  EXPECT_EQ(parse_plan(print_plan(plan)).form, plan.form);
+  EXPECT_EQ(plan.methods.precision, DType::f32);
+  EXPECT_EQ(parse_plan(print_plan(plan)).methods, plan.methods);
+  plan.methods = {.precision = DType::bf16,
+                  .nonzero = 0.1,
+                  .momentum_bits = 8,
+                  .microbatch = 3,
+                  .checkpoint = parse_checkpoint_strategy("optimal:1234567"),
+                  .compress_bits = 4,
+                  .offload = true,
+                  .drop_gradients = false,
+                  .fuse_update = true,
+                  .prepack_weights = true,
+                  .workspace_limit = Bytes(65'536)};
+  EXPECT_EQ(parse_plan(print_plan(plan)).methods, plan.methods);
   expect_round_trip(plan);
-  const auto message = [&](const std::string& precision, double nonzero, std::int64_t bits) {
-    plan.form = {.precision = precision, .nonzero = nonzero, .momentum_bits = bits};
-    return message_of<UserError>([&] { parse_plan(print_plan(plan)); });
+}
+
+// Earlier versions wrote down three of the methods; the rest is read off the program, but for the strategy.
+TEST(PlanFile, OfOlderFilesTheProgramShowsTheMethods) {
+  const Backend backend = backends::cpu_backend(1);
+  const Program model = frontend::build_zoo_model("small-cnn", {.batch = 4, .image_size = 16});
+  const auto older = [&](const Methods& methods, const std::string& form) {
+    std::string text = print_plan(compile(model, backend, {.methods = methods}));
+    text.erase(text.rfind("methods "));
+    return parse_plan(text + form).methods;
   };
-  EXPECT_EQ(message("fp8", 1, 32), "the plan has the precision 'fp8'");
-  EXPECT_EQ(message("fp32", 1.5, 32), "the plan's placement has '1.5' where a share of the weights belongs");
-  EXPECT_EQ(message("fp32", 0.5, 64), "the plan's placement has '64' where a number of bits belongs");
+  EXPECT_EQ(older({}, ""), (Methods{.microbatch = 4, .checkpoint = CheckpointStrategy{}}));
+  EXPECT_EQ(older({}, "form precision fp16 nonzero 1 momentum_bits 32\n"),
+            (Methods{.precision = DType::f16, .microbatch = 4, .checkpoint = CheckpointStrategy{}}));
+  EXPECT_EQ(
+      older({}, "form precision bf16 nonzero 0.5 momentum_bits 8\n"),
+      (Methods{
+          .precision = DType::bf16, .nonzero = 0.5, .momentum_bits = 8, .microbatch = 4, .checkpoint = CheckpointStrategy{}}));
+  EXPECT_EQ(older({.fuse_update = true}, ""),
+            (Methods{.microbatch = 4, .checkpoint = CheckpointStrategy{}, .fuse_update = true}));
+  EXPECT_EQ(older({.compress_bits = 2}, "").compress_bits, 2);
+  EXPECT_EQ(older({.checkpoint = parse_checkpoint_strategy("sqrt")}, ""), (Methods{.microbatch = 4}));
+}
+
+TEST(PlanFile, MethodsThatAreNoneAreRefused) {
+  const std::string good = print_plan(small_plan(backends::cpu_backend(1)));
+  const std::string start = good.substr(0, good.rfind("methods "));
+  const auto message = [&](const std::string& line) { return message_of<UserError>([&] { parse_plan(start + line + "\n"); }); };
+  EXPECT_EQ(message("methods precision=fp8"), "'precision=fp8' is not a memory method with its value");
+  EXPECT_EQ(message("methods microbatch=3 nonzero=1.5"), "'nonzero=1.5' is not a memory method with its value");
+  EXPECT_EQ(message("methods microbatch=3 microbatch=3"), "'microbatch=3' is not a memory method with its value");
+  EXPECT_EQ(message("methods quantize=8"), "'quantize=8' is not a memory method with its value");
+  EXPECT_EQ(message("form precision fp8 nonzero 1 momentum_bits 32"), "the plan has the precision 'fp8'");
+  EXPECT_EQ(message("form precision fp32 nonzero 1.5 momentum_bits 32"),
+            "the plan's placement has '1.5' where a share of the weights belongs");
 }
 
 TEST(PlanFile, TextsThatAreNoPlanAreRefused) {
@@ -164,7 +204,6 @@ TEST(PlanFile, WhatItWasMadeForComesBack) {
   EXPECT_EQ(parse_plan(print_plan(plan)).made_for, "");
   plan.made_for = "2 threads, a processor with (odd) 'signs' @ 3 GHz, oneDNN 2.6.3";
   EXPECT_EQ(parse_plan(print_plan(plan)).made_for, plan.made_for);
-  plan.form = {.precision = "bf16", .nonzero = 0.1, .momentum_bits = 8};
   expect_round_trip(plan);
 }
 

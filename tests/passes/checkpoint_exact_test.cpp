@@ -237,7 +237,7 @@ TEST(GeneralGraphsAgainstIntegerProgram, TheGapIsReported) {
       if (node.phase == Phase::forward) forward_cost += cost;
     }
     const auto planned = [&](const CheckpointStrategy& strategy) {
-      const PassContext context{.backend = backend, .checkpoint = strategy, .costs = costs};
+      const PassContext context{.backend = backend, .methods = {.checkpoint = strategy}, .costs = costs};
       return accumulate_in_place(checkpoint(program, context), context);
     };
     const Program plain = planned({});

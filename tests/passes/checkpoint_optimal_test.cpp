@@ -29,7 +29,7 @@ struct Result {
 
 Result planned(const Program& program, const CheckpointStrategy& strategy, const CostTable& costs = {}) {
   const AcceptingBackend backend({.workspace = {{"conv2d_grad_weight", Bytes(50'000)}}});
-  const PassContext context{.backend = backend, .checkpoint = strategy, .costs = costs};
+  const PassContext context{.backend = backend, .methods = {.checkpoint = strategy}, .costs = costs};
   std::vector<PassTiming> timings;
   const Program after = run_passes(program, memory_passes(), context, {}, timings);
   const Section& micro = *after.find_section(SectionKind::micro);
@@ -107,7 +107,7 @@ TEST(OptimalCheckpoint, ALimitThatEverythingKeepsRecomputesNoProduct) {
 
 TEST(OptimalCheckpoint, ASectionWithoutAForwardOrABackwardPassIsLeftAlone) {
   const AcceptingBackend backend;
-  const PassContext context{.backend = backend, .checkpoint = parse_checkpoint_strategy("optimal:1KB")};
+  const PassContext context{.backend = backend, .methods = {.checkpoint = parse_checkpoint_strategy("optimal:1KB")}};
   for (const std::string_view nodes :
        {"", "%a = linear(x@0, w@0) : f32[2x4] activation ; forward a\nb@1 = sum_to_channels(%a) : state ; forward a\n",
         "%a = linear(x@0, w@0) : f32[2x4] activation ; backward a\nb@1 = sum_to_channels(%a) : state ; backward a\n"}) {

@@ -21,7 +21,8 @@ namespace {
 
 std::string checkpointed(std::string_view strategy, std::string_view nodes) {
   const AcceptingBackend backend;
-  const Program program = checkpoint(program_of(nodes), {.backend = backend, .checkpoint = parse_checkpoint_strategy(strategy)});
+  const Program program =
+      checkpoint(program_of(nodes), {.backend = backend, .methods = {.checkpoint = parse_checkpoint_strategy(strategy)}});
   verify(program, "after the pass");
   return nodes_of(program);
 }
@@ -97,7 +98,7 @@ TEST(Checkpoint, HalvesOfHalvesNestRecomputation) {
   }
   const AcceptingBackend backend;
   const Program program =
-      checkpoint(program_of(nodes + kLast), {.backend = backend, .checkpoint = parse_checkpoint_strategy("log")});
+      checkpoint(program_of(nodes + kLast), {.backend = backend, .methods = {.checkpoint = parse_checkpoint_strategy("log")}});
   std::string recomputed;
   std::string last_backward;
   for (const Node& node : program.sections[0].nodes) {
@@ -205,7 +206,8 @@ TEST_P(CheckpointedZoo, WritesEveryStateOnceAndClonesNodesAsTheyAre) {
     if (GetParam().starts_with("residual") && (model == "small-cnn" || model == "vgg-16")) continue;
     const Program before = zoo_program(model, model == "resnet-18" || model == "vgg-16" ? 64 : 0);
     const AcceptingBackend backend;
-    const Program after = checkpoint(before, {.backend = backend, .checkpoint = parse_checkpoint_strategy(GetParam())});
+    const Program after =
+        checkpoint(before, {.backend = backend, .methods = {.checkpoint = parse_checkpoint_strategy(GetParam())}});
     ASSERT_EQ(find_defect(after), std::nullopt) << model;
     std::map<std::string, int> writes;
     for (const Node& node : micro(before).nodes) {
@@ -247,7 +249,7 @@ std::set<std::string_view> recomputed_ops(const Program& program) {
 TEST(Checkpoint, WithoutNormalizationOnlyThatIsMadeAgain) {
   const Program before = zoo_program("wrn-10-1");
   const AcceptingBackend backend;
-  const Program after = checkpoint(before, {.backend = backend, .checkpoint = parse_checkpoint_strategy("no-bn")});
+  const Program after = checkpoint(before, {.backend = backend, .methods = {.checkpoint = parse_checkpoint_strategy("no-bn")}});
   EXPECT_EQ(recomputed_ops(after), (std::set<std::string_view>{"batch_norm_apply", "image_input"}));
   // Nothing normalized is read by backward but what was made again.
   const ForwardPass forward = find_forward_pass(micro(after));
@@ -262,7 +264,8 @@ TEST(Checkpoint, StatisticsStayAndAreNotMadeAgain) {
   const Program before = zoo_program("wrn-28-2");
   const AcceptingBackend backend;
   for (const char* strategy : {"sqrt", "log", "residual-2*"}) {
-    const Program after = checkpoint(before, {.backend = backend, .checkpoint = parse_checkpoint_strategy(strategy)});
+    const Program after =
+        checkpoint(before, {.backend = backend, .methods = {.checkpoint = parse_checkpoint_strategy(strategy)}});
     EXPECT_FALSE(recomputed_ops(after).contains("batch_norm_statistics")) << strategy;
     EXPECT_TRUE(recomputed_ops(after).contains("conv2d")) << strategy;
   }
@@ -271,8 +274,10 @@ TEST(Checkpoint, StatisticsStayAndAreNotMadeAgain) {
 TEST(Checkpoint, ResidualStrategiesNeedResidualBlocks) {
   const Program program = zoo_program("small-cnn");
   const AcceptingBackend backend;
-  EXPECT_THROW(checkpoint(program, {.backend = backend, .checkpoint = parse_checkpoint_strategy("residual-1")}), UserError);
-  EXPECT_THROW(checkpoint(program, {.backend = backend, .checkpoint = parse_checkpoint_strategy("residual-1*")}), UserError);
+  EXPECT_THROW(checkpoint(program, {.backend = backend, .methods = {.checkpoint = parse_checkpoint_strategy("residual-1")}}),
+               UserError);
+  EXPECT_THROW(checkpoint(program, {.backend = backend, .methods = {.checkpoint = parse_checkpoint_strategy("residual-1*")}}),
+               UserError);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ std::string compressed(const std::string& nodes, int bits = 4) {
   const AcceptingBackend backend;
   Program program = parse_program(kHeader + nodes, ops::find);
   verify(program, "in the test's own text");
-  program = compress_activations(std::move(program), {.backend = backend, .compress_bits = bits});
+  program = compress_activations(std::move(program), {.backend = backend, .methods = {.compress_bits = bits}});
   verify(program, "after the pass");
   const std::string text = print(program);
   std::string result;
@@ -142,15 +142,15 @@ TEST(CompressActivations, RunsOnlyWhenItIsAskedForAndTakesNoOtherWidth) {
   const std::string text = kHeader + made("a", "x@0") + made("b", "%a") + made("c", "%b") +
                            "%g = linear_grad_weight(%c, %a) : f32[32x32] gradient ; backward g\n"
                            "w.grad@1 = add(w.grad@0, %g) : state ; backward g\n";
-  const auto run = [&](const PassOptions& options, int bits) {
+  const auto run = [&](std::optional<std::int64_t> bits) {
     std::vector<PassTiming> timings;
-    return print(run_passes(parse_program(text, ops::find), memory_passes(), {.backend = backend, .compress_bits = bits}, options,
-                            timings));
+    return print(run_passes(parse_program(text, ops::find), memory_passes(),
+                            {.backend = backend, .methods = {.compress_bits = bits}}, {}, timings));
   };
-  EXPECT_EQ(run({}, 4).find("pack("), std::string::npos);
-  EXPECT_NE(run({.enabled = {"compress_activations"}}, 4).find("unpack("), std::string::npos);
+  EXPECT_EQ(run({}).find("pack("), std::string::npos);
+  EXPECT_NE(run(4).find("unpack("), std::string::npos);
   try {
-    run({.enabled = {"compress_activations"}}, 3);
+    run(3);
     ADD_FAILURE() << "3 bits were taken";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(), "activations are kept in 8, 4 or 2 bits, not in 3");

@@ -114,8 +114,8 @@ TEST(DropGradients, TheUpdateInBackwardDoesNotGoWithIt) {
   text.replace(text.find("batch 4"), 7, "batch 2");
   std::vector<PassTiming> timings;
   try {
-    run_passes(parse_program(text, ops::find), memory_passes(), {.backend = backend},
-               {.enabled = {"drop_gradients", "fuse_update"}}, timings);
+    run_passes(parse_program(text, ops::find), memory_passes(),
+               {.backend = backend, .methods = {.drop_gradients = true, .fuse_update = true}}, {}, timings);
     ADD_FAILURE() << "it was taken";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(),

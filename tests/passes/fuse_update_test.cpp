@@ -127,14 +127,14 @@ TEST(FuseUpdate, WithoutParametersToTrainNothingChanges) {
 TEST(FuseUpdate, RunsOnlyWhenItIsAskedForAndBeforeSumsMove) {
   const AcceptingBackend backend;
   const std::string text = unfused(gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n");
-  const auto has_accumulator = [&](const PassOptions& options) {
+  const auto has_accumulator = [&](const Methods& methods) {
     std::vector<PassTiming> timings;
-    return run_passes(parse_program(text, ops::find), memory_passes(), {.backend = backend}, options, timings)
+    return run_passes(parse_program(text, ops::find), memory_passes(), {.backend = backend, .methods = methods}, {}, timings)
         .find_state("w.grad")
         .valid();
   };
   EXPECT_TRUE(has_accumulator({}));
-  EXPECT_FALSE(has_accumulator({.enabled = {"fuse_update"}}));
+  EXPECT_FALSE(has_accumulator({.fuse_update = true}));
 }
 
 }  // namespace

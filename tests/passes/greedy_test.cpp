@@ -27,7 +27,7 @@ namespace {
 
 Program checkpointed(const Program& program, const CheckpointStrategy& strategy, const AcceptingOptions& options = {}) {
   const AcceptingBackend backend(options);
-  Program after = checkpoint(program, {.backend = backend, .checkpoint = strategy});
+  Program after = checkpoint(program, {.backend = backend, .methods = {.checkpoint = strategy}});
   verify(after, "after the pass");
   return after;
 }

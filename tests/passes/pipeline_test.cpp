@@ -36,7 +36,7 @@ Ran run(const std::vector<Pass>& passes, PassOptions options = {}) {
   Ran ran;
   options.dump = [&](std::string_view pass, const std::string& text) { ran.dumps.push_back(std::string(pass) + "\n" + text); };
   try {
-    check_pass_names(passes, options);
+    check_passes(passes, options, {});
     ran.text = nodes_of(run_passes(program_of(kNodes), passes, {.backend = backend}, options, ran.timings));
   } catch (const UserError& error) {
     ran.text = std::string("UserError: ") + error.what();
@@ -93,7 +93,8 @@ TEST(Pipeline, MakesAProgramOfTheModelThenRewritesIt) {
   std::string names;
   for (const Pass& pass : pipeline()) names += std::string(pass.name) + " ";
   for (const Pass& pass : memory_passes()) {
-    EXPECT_TRUE(pass.exactness == Exactness::exact || pass.on_request) << pass.name << " changes bits, and nobody asked for it";
+    EXPECT_TRUE(pass.exactness == Exactness::exact || pass.is_asked_for != nullptr)
+        << pass.name << " changes bits, and nobody asked for it";
     EXPECT_EQ(pass.always_because.empty(), pass.name != "select_kernels") << pass.name;
   }
   EXPECT_EQ(names,

@@ -80,16 +80,17 @@ TEST(PrepackWeights, RunsOnlyWhenItIsAskedFor) {
                                         "  %a = conv2d_grad_input(dy@0, w@0) " + kAttributes + kResult +
                                             "  w.grad@1 = add(w.grad@0, w.grad@0) : state ; backward w\n",
                                         "section update\n");
-  const auto has_copies = [&](const PassOptions& options) {
+  const auto has_copies = [&](const PassOptions& options, bool prepacks) {
     std::vector<PassTiming> timings;
-    const Program program = run_passes(parse_program(text, ops::find), memory_passes(), {.backend = backend}, options, timings);
+    const Program program = run_passes(parse_program(text, ops::find), memory_passes(),
+                                       {.backend = backend, .methods = {.prepack_weights = prepacks}}, options, timings);
     return program.find_section(SectionKind::derive) != nullptr;
   };
-  EXPECT_FALSE(has_copies({.disabled = {"eliminate_dead_nodes"}}));
-  EXPECT_TRUE(has_copies({.disabled = {"eliminate_dead_nodes"}, .enabled = {"prepack_weights"}}));
-  EXPECT_FALSE(has_copies({.disabled = {"eliminate_dead_nodes", "prepack_weights"}, .enabled = {"prepack_weights"}}));
-  EXPECT_THROW(check_pass_names(pipeline(), {.enabled = {"share_bytes"}}), UserError);
-  EXPECT_THROW(check_pass_names(pipeline(), {.enabled = {"no_such_pass"}}), UserError);
+  EXPECT_FALSE(has_copies({.disabled = {"eliminate_dead_nodes"}}, false));
+  EXPECT_TRUE(has_copies({.disabled = {"eliminate_dead_nodes"}}, true));
+  EXPECT_FALSE(has_copies({.disabled = {"eliminate_dead_nodes", "prepack_weights"}}, true));
+  EXPECT_THROW(check_passes(pipeline(), {.disabled = {"prepack_weights"}}, {.prepack_weights = true}), UserError);
+  EXPECT_THROW(check_passes(pipeline(), {.disabled = {"no_such_pass"}}, {}), UserError);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ const State* find(const Program& graph, std::string_view name) {
 }
 
 Program wrn(double nonzero, SparseMethod method = SparseMethod::dsr) {
-  return sparsify(frontend::build_zoo_model("wrn-28-2", {.batch = 2}), {.nonzero = nonzero, .method = method});
+  return sparsify(frontend::build_zoo_model("wrn-28-2", {.batch = 2}), nonzero, {.method = method});
 }
 
 TEST(Sparsify, StoresAllConvolutionsButTheFirst) {
@@ -103,7 +103,7 @@ TEST(Sparsify, LeavesAloneWhatIsNotItsToMove) {
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), 3));
   Program graph = std::move(b).finish();
   frontend::freeze(graph, {"frozen"});
-  const Program sparse = sparsify(graph, {.nonzero = 0.5});
+  const Program sparse = sparsify(graph, 0.5);
   ASSERT_EQ(ops::sparse_tensors(sparse).size(), 1U);
   EXPECT_EQ(ops::sparse_tensors(sparse)[0].name, "plain.weight");
   EXPECT_NE(find(sparse, "plain.bias"), nullptr);
@@ -112,7 +112,7 @@ TEST(Sparsify, LeavesAloneWhatIsNotItsToMove) {
 
 TEST(Sparsify, AShareOfOneIsTheDenseModel) {
   const Program dense = frontend::build_zoo_model("small-cnn", {.batch = 2});
-  EXPECT_EQ(print(lowered(sparsify(dense, {}))), print(lowered(dense)));
+  EXPECT_EQ(print(lowered(sparsify(dense, 1))), print(lowered(dense)));
 }
 
 TEST(Sparsify, RefusesImpossibleSharesAndModelsWithoutConvolutions) {
@@ -120,7 +120,7 @@ TEST(Sparsify, RefusesImpossibleSharesAndModelsWithoutConvolutions) {
   EXPECT_THROW(wrn(1.5), UserError);
   frontend::GraphBuilder b("mlp", 2);
   b.softmax_cross_entropy(b.linear("fc", b.features({8}), 3));
-  EXPECT_THROW(sparsify(std::move(b).finish(), {.nonzero = 0.5}), UserError);
+  EXPECT_THROW(sparsify(std::move(b).finish(), 0.5), UserError);
 }
 
 TEST(Sparsify, RewiringClearsAllThatTheUpdateKeepsOfTheOldValues) {

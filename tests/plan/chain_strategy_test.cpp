@@ -20,7 +20,8 @@ TEST_P(ChainStrategy, SavesBytesAndKeepsTheMeaning) {
     SCOPED_TRACE(graph.name);
     const Plan plain = compile(graph, backend, {.passes = {.disabled = {"share_bytes"}}});
     const Plan plan =
-        compile(graph, backend, {.checkpoint = parse_checkpoint_strategy(GetParam()), .passes = {.disabled = {"share_bytes"}}});
+        compile(graph, backend,
+                {.methods = {.checkpoint = parse_checkpoint_strategy(GetParam())}, .passes = {.disabled = {"share_bytes"}}});
     EXPECT_LT(bytes_of(plan), bytes_of(plain) * 4 / 5);
     EXPECT_EQ(meaning_of(plan.program), meaning_of(plain.program));
   }

@@ -9,7 +9,7 @@ namespace snug::testing {
 namespace {
 
 Plan plan_of(const ZooModel& model, std::string_view strategy, const Backend& backend, std::int64_t batch = 8) {
-  return compile(build(model, batch), backend, {.checkpoint = parse_checkpoint_strategy(strategy)});
+  return compile(build(model, batch), backend, {.methods = {.checkpoint = parse_checkpoint_strategy(strategy)}});
 }
 
 double transient_bytes(const Plan& plan) {
@@ -52,7 +52,7 @@ TEST(CheckpointedFit, KnowsWhatPlainTrainingTakes) {
   const AcceptingBackend backend;
   FitRequest request{.model = [](std::int64_t size) { return build({"wrn-10-1"}, size); }, .options = {.batch = 20}};
   const Fit plain = fit(request, backend);
-  request.checkpoint = parse_checkpoint_strategy("sqrt");
+  request.given.checkpoint = parse_checkpoint_strategy("sqrt");
   const Fit less = fit(request, backend);
   EXPECT_LT(less.plan.planned_peak_bytes, plain.plan.planned_peak_bytes);
   EXPECT_EQ(less.plain_peak_bytes, plain.plain_peak_bytes);

@@ -13,9 +13,10 @@
 namespace snug::testing {
 namespace {
 
-FitRequest request_for(const std::string& allowed, int bits = 0) {
+FitRequest request_for(const std::string& allowed, std::optional<std::int64_t> bits = {}) {
   return {.model = [](std::int64_t microbatch) { return frontend::build_zoo_model("wrn-10-1", {.batch = microbatch}); },
-          .options = {.batch = 12, .compress_bits = bits},
+          .options = {.batch = 12},
+          .given = {.compress_bits = bits},
           .min_microbatch = 4,
           .allowed = parse_allowance(allowed)};
 }
@@ -26,9 +27,9 @@ int packs_of(const Plan& plan) {
       std::count_if(micro.nodes.begin(), micro.nodes.end(), [](const Node& node) { return node.op == &ops::pack; }));
 }
 
-std::vector<int> widths_of(const Frontier& frontier) {
-  std::vector<int> widths;
-  for (const FrontierPoint& point : frontier.points) widths.push_back(point.compress_bits);
+std::vector<std::int64_t> widths_of(const Frontier& frontier) {
+  std::vector<std::int64_t> widths;
+  for (const FrontierPoint& point : frontier.points) widths.push_back(point.methods.compress_bits.value_or(0));
   std::sort(widths.begin(), widths.end());
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
   return widths;
@@ -37,16 +38,16 @@ std::vector<int> widths_of(const Frontier& frontier) {
 TEST(CompressedPlans, AreChosenOnlyWhereTheRungIsAllowed) {
   const AcceptingBackend backend;
   const Frontier exact = find_frontier(request_for("exact"), backend);
-  EXPECT_EQ(widths_of(exact), std::vector<int>{0});
+  EXPECT_EQ(widths_of(exact), std::vector<std::int64_t>{0});
   const FitRequest request = request_for("exact,compressed");
   const Frontier compressed = find_frontier(request, backend);
-  EXPECT_EQ(widths_of(compressed), (std::vector<int>{0, 4}));
-  EXPECT_EQ(compressed.points.back().compress_bits, 0) << "nothing is faster than doing nothing";
+  EXPECT_EQ(widths_of(compressed), (std::vector<std::int64_t>{0, 4}));
+  EXPECT_FALSE(compressed.points.back().methods.compress_bits) << "nothing is faster than doing nothing";
   EXPECT_LT(compressed.points.front().planned_peak_bytes, exact.points.front().planned_peak_bytes);
   for (const FrontierPoint& point : compressed.points) {
     const Plan plan = compile_point(request, point, backend);
     EXPECT_EQ(plan.planned_peak_bytes, point.planned_peak_bytes);
-    EXPECT_EQ(packs_of(plan) > 0, point.compress_bits > 0);
+    EXPECT_EQ(packs_of(plan) > 0, point.methods.compress_bits.has_value());
   }
 }
 
@@ -56,7 +57,7 @@ TEST(CompressedPlans, ABudgetThatExactMethodsCannotKeepIsKeptAndExplained) {
   request.budget = Bytes(find_frontier(request_for("exact"), backend).points.front().planned_peak_bytes.count() - 1);
   const Fit found = fit(request, backend);
   EXPECT_LE(found.plan.planned_peak_bytes, *request.budget);
-  EXPECT_EQ(found.point.compress_bits, 4);
+  EXPECT_EQ(found.point.methods.compress_bits, 4);
   const std::vector<MethodStep> steps = explain(request, found.point, backend);
   const auto step =
       std::find_if(steps.begin(), steps.end(), [](const MethodStep& s) { return s.method == "activations kept in 4 bits"; });
@@ -68,7 +69,7 @@ TEST(CompressedPlans, ABudgetThatExactMethodsCannotKeepIsKeptAndExplained) {
 TEST(CompressedPlans, ARefusalNamesTheRungThatWouldHelp) {
   const AcceptingBackend backend;
   FitRequest request = request_for("exact");
-  request.checkpoint = CheckpointStrategy{};  // so that activations are what fills it
+  request.given.checkpoint = CheckpointStrategy{};  // so that activations are what fills it
   request.budget = Bytes(1000);
   try {
     fit(request, backend);
@@ -82,9 +83,9 @@ TEST(CompressedPlans, AGivenWidthIsObeyedWhateverIsAllowed) {
   const AcceptingBackend backend;
   for (const int bits : {8, 4, 2}) {
     FitRequest request = request_for("exact,compressed", bits);
-    EXPECT_EQ(widths_of(find_frontier(request, backend)), std::vector<int>{bits});
+    EXPECT_EQ(widths_of(find_frontier(request, backend)), std::vector<std::int64_t>{bits});
     const Fit found = fit(request, backend);
-    EXPECT_EQ(found.point.compress_bits, bits);
+    EXPECT_EQ(found.point.methods.compress_bits, bits);
     EXPECT_GT(packs_of(found.plan), 5);
     ASSERT_TRUE(found.plain_peak_bytes.has_value());
     EXPECT_GT(*found.plain_peak_bytes, found.plan.planned_peak_bytes) << "plain is without compression";
@@ -94,7 +95,7 @@ TEST(CompressedPlans, AGivenWidthIsObeyedWhateverIsAllowed) {
 
 TEST(CompressedPlans, ABackendWithoutTheKernelsIsNotAskedForThem) {
   const AcceptingBackend backend({.missing = {"pack", "unpack"}});
-  EXPECT_EQ(widths_of(find_frontier(request_for("exact,compressed"), backend)), std::vector<int>{0});
+  EXPECT_EQ(widths_of(find_frontier(request_for("exact,compressed"), backend)), std::vector<std::int64_t>{0});
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<double> transient_bytes_by_depth(std::string_view strategy) {
   const AcceptingBackend backend;
   std::vector<double> bytes;
   for (const char* model : {"preresnet-110", "preresnet-218", "preresnet-434", "preresnet-866", "preresnet-1730"}) {
-    const Plan plan = compile(build({model}, 16), backend, {.checkpoint = parse_checkpoint_strategy(strategy)});
+    const Plan plan = compile(build({model}, 16), backend, {.methods = {.checkpoint = parse_checkpoint_strategy(strategy)}});
     bytes.push_back(static_cast<double>((plan.planned_peak_bytes - plan.persistent_bytes).count()));
   }
   return bytes;

@@ -4,7 +4,6 @@
 #include "frontend/zoo.h"
 #include "plan/explain.h"
 #include "plan/fit.h"
-#include "plan/variants.h"
 #include "support/accepting_backend.h"
 
 namespace snug::testing {
@@ -25,16 +24,17 @@ class Dominance : public ::testing::TestWithParam<Case> {
     request_ = {.model = model,
                 .options = {.batch = GetParam().batch, .costs = make_cost_table({}, backend_.product_speeds)},
                 .allowed = Allowance().add(Exactness::precision),
-                .in_16_bits = FitRequest::In16Bits{.precision = DType::bf16, .update = {.stochastic_rounding = true}}};
+                .narrow_precision = DType::bf16};
     if (GetParam().compresses) request_.allowed.add(Exactness::compressed);
   }
 
   // Every plan that is placed for one of the two, found by searches that know nothing of the other.
   std::vector<FrontierPoint> plans_of_either() const {
     std::vector<FrontierPoint> plans;
-    for (const bool narrowed : {false, true}) {
-      const Frontier found =
-          marked(find_frontier(as_variant(request_, {.narrowed = narrowed}), backend_), {.narrowed = narrowed});
+    for (const DType precision : {DType::f32, DType::bf16}) {
+      FitRequest given = request_;
+      given.given.precision = precision;
+      const Frontier found = find_frontier(given, backend_);
       plans.insert(plans.end(), found.points.begin(), found.points.end());
     }
     return plans;
@@ -59,8 +59,9 @@ TEST_P(Dominance, NoPlanIsTakenWhereAnotherIsFasterAndNoLarger) {
     const FrontierPoint taken = fit(request_, backend_).point;
     for (const FrontierPoint& other : plans) {
       if (other.planned_peak_bytes > *request_.budget) continue;
-      EXPECT_GE(other.seconds, taken.seconds) << "budget " << request_.budget->count() << ": "
-                                              << (other.narrowed ? "16 bits, " : "32 bits, ") << to_string(other.checkpoint);
+      EXPECT_GE(other.seconds, taken.seconds)
+          << "budget " << request_.budget->count() << ": " << (other.methods.precision == DType::bf16 ? "16 bits, " : "32 bits, ")
+          << to_string(*other.methods.checkpoint);
       if (other.seconds == taken.seconds) {
         EXPECT_GE(other.planned_peak_bytes, taken.planned_peak_bytes) << "budget " << request_.budget->count();
       }
@@ -99,7 +100,7 @@ TEST_P(Dominance, SixteenBitsAreAdvisedOnlyForTheirBytes) {
 
 TEST_P(Dominance, AllThatIsNeededFitsTheFasterIsTaken) {
   request_.budget = Bytes(std::int64_t{1} << 40U);
-  EXPECT_EQ(fit(request_, backend_).point.narrowed, GetParam().bf16 >= 1);
+  EXPECT_EQ(fit(request_, backend_).point.methods.precision == DType::bf16, GetParam().bf16 >= 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Speeds, Dominance,

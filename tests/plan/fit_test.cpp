@@ -83,14 +83,14 @@ TEST_F(FitTest, BatchNormKeepsMicrobatchesFromBecomingTooSmall) {
 
 TEST_F(FitTest, AGivenMicrobatchIsObeyedOrRefused) {
   FitRequest request = small_cnn_request(40);
-  request.microbatch = 7;
+  request.given.microbatch = 7;
   EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 7);
-  request.microbatch = 40;
+  request.given.microbatch = 40;
   request.budget = Bytes(1000);
   const std::string message = refusal(request, backend_);
   EXPECT_NE(message.find("can be trained in with --microbatch 40 is "), std::string::npos) << message;
   EXPECT_NE(message.find("leave out --microbatch"), std::string::npos) << message;
-  request.microbatch = 41;
+  request.given.microbatch = 41;
   EXPECT_THROW(fit(request, backend_), UserError);
 }
 
@@ -115,7 +115,7 @@ std::string user_error(const FitRequest& request, const Backend& backend) {
 TEST_F(FitTest, WithStatisticsInGroupsMicrobatchesAreMultiplesOfTheGroup) {
   FitRequest request = grouped_request(40, 6);  // not split, the last group has 4
   request.options.update.clip_norm = 1;         // no update in backward, which would take less without a split
-  request.checkpoint = CheckpointStrategy{};
+  request.given.checkpoint = CheckpointStrategy{};
   const Fit whole = fit(request, backend_);
   EXPECT_EQ(whole.plan.program.microbatch, 40);
   request.budget = whole.plan.planned_peak_bytes - Bytes(1);
@@ -127,13 +127,13 @@ TEST_F(FitTest, WithStatisticsInGroupsMicrobatchesAreMultiplesOfTheGroup) {
   EXPECT_NE(message.find("with microbatches of 6 "), std::string::npos) << message;
   EXPECT_NE(message.find("--statistics-group (now 6)"), std::string::npos) << message;
   request.budget.reset();
-  request.microbatch = 12;
+  request.given.microbatch = 12;
   EXPECT_EQ(fit(request, backend_).plan.program.microbatch, 12);
 }
 
 TEST_F(FitTest, WhatDoesNotSplitIntoGroupsIsRefused) {
   FitRequest request = grouped_request(40, 6);
-  request.microbatch = 10;
+  request.given.microbatch = 10;
   EXPECT_EQ(user_error(request, backend_),
             "a microbatch of 10 does not split into statistics groups of 6; use a multiple of 6, or the whole batch");
   EXPECT_EQ(user_error(grouped_request(40, 41), backend_),
@@ -156,7 +156,7 @@ TEST_F(FitTest, ARefusalNamesTheRungThatWouldHelp) {
   EXPECT_NE(refusal(request, backend_).find("or use a smaller model"), std::string::npos) << refusal(request, backend_);
   request = small_cnn_request(40);
   request.budget = Bytes(1000);
-  request.checkpoint = CheckpointStrategy{};
+  request.given.checkpoint = CheckpointStrategy{};
   EXPECT_NE(refusal(request, backend_).find("leave out --checkpoint"), std::string::npos) << refusal(request, backend_);
 }
 

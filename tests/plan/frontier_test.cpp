@@ -53,8 +53,8 @@ TEST_P(Frontiers, FewerBytesAlwaysTakeMoreTime) {
     EXPECT_LT(frontier.points[i].seconds, frontier.points[i - 1].seconds);
   }
   const FrontierPoint& fastest = frontier.points.back();
-  EXPECT_EQ(fastest.microbatch, 12) << "by fixed rates nothing is faster than the whole batch at once";
-  EXPECT_EQ(fastest.checkpoint, CheckpointStrategy{});
+  EXPECT_EQ(fastest.methods.microbatch, 12) << "by fixed rates nothing is faster than the whole batch at once";
+  EXPECT_EQ(fastest.methods.checkpoint, CheckpointStrategy{});
 }
 
 TEST_P(Frontiers, ARepeatedSearchAndARecompiledPointGiveTheSameBytes) {
@@ -67,10 +67,10 @@ TEST_P(Frontiers, ARepeatedSearchAndARecompiledPointGiveTheSameBytes) {
     const FrontierPoint& point = first.points[i];
     EXPECT_EQ(point.planned_peak_bytes, second.points[i].planned_peak_bytes);
     EXPECT_EQ(point.seconds, second.points[i].seconds);
-    EXPECT_EQ(point.checkpoint, second.points[i].checkpoint);
+    EXPECT_EQ(point.methods.checkpoint, second.points[i].methods.checkpoint);
     const Plan plan = compile_point(request, point, backend_);
-    EXPECT_EQ(plan.planned_peak_bytes, point.planned_peak_bytes) << to_string(point.checkpoint);
-    EXPECT_EQ(plan.program.microbatch, point.microbatch);
+    EXPECT_EQ(plan.planned_peak_bytes, point.planned_peak_bytes) << to_string(*point.methods.checkpoint);
+    EXPECT_EQ(plan.program.microbatch, point.methods.microbatch);
   }
 }
 
@@ -128,36 +128,36 @@ class FrontierFlags : public ::testing::Test {
 
 TEST_F(FrontierFlags, AGivenMicrobatchIsTheOnlyOne) {
   FitRequest given = request();
-  given.microbatch = 5;
-  for (const FrontierPoint& point : find_frontier(given, backend_).points) EXPECT_EQ(point.microbatch, 5);
+  given.given.microbatch = 5;
+  for (const FrontierPoint& point : find_frontier(given, backend_).points) EXPECT_EQ(point.methods.microbatch, 5);
 }
 
 TEST_F(FrontierFlags, AGivenCheckpointIsTheOnlyOne) {
   FitRequest given = request();
-  given.checkpoint = CheckpointStrategy{.kind = CheckpointStrategy::Kind::sqrt};
+  given.given.checkpoint = CheckpointStrategy{.kind = CheckpointStrategy::Kind::sqrt};
   const Frontier frontier = find_frontier(given, backend_);
   EXPECT_GE(frontier.points.size(), 2U);
-  for (const FrontierPoint& point : frontier.points) EXPECT_EQ(point.checkpoint, *given.checkpoint);
+  for (const FrontierPoint& point : frontier.points) EXPECT_EQ(point.methods.checkpoint, *given.given.checkpoint);
 }
 
 TEST_F(FrontierFlags, TheUpdateMovesIntoBackwardOnlyWhereAStepIsOneMicrobatchAndNothingIsClipped) {
   FitRequest asked = request();
   bool fuses = false;
   for (const FrontierPoint& point : find_frontier(asked, backend_).points) {
-    if (!point.fuses_update) continue;
+    if (!point.methods.fuse_update) continue;
     fuses = true;
-    EXPECT_EQ(point.microbatch, 12);
+    EXPECT_EQ(point.methods.microbatch, 12);
     EXPECT_EQ(compile_point(asked, point, backend_).planned_peak_bytes, point.planned_peak_bytes);
   }
   EXPECT_TRUE(fuses);
   asked.options.update.clip_norm = 1;
-  for (const FrontierPoint& point : find_frontier(asked, backend_).points) EXPECT_FALSE(point.fuses_update);
+  for (const FrontierPoint& point : find_frontier(asked, backend_).points) EXPECT_NE(point.methods.fuse_update, true);
 }
 
 TEST_F(FrontierFlags, BothGivenIsOnePlan) {
   FitRequest given = request();
-  given.microbatch = 6;
-  given.checkpoint = CheckpointStrategy{.kind = CheckpointStrategy::Kind::log};
+  given.given.microbatch = 6;
+  given.given.checkpoint = CheckpointStrategy{.kind = CheckpointStrategy::Kind::log};
   const Frontier frontier = find_frontier(given, backend_);
   EXPECT_EQ(frontier.points.size(), 1U);
   EXPECT_EQ(frontier.considered.size(), 1U);
@@ -166,9 +166,9 @@ TEST_F(FrontierFlags, BothGivenIsOnePlan) {
 TEST_F(FrontierFlags, BatchNormIsSplitOnlyWhereMicrobatchIsAllowedAndNotBelowTheLeast) {
   FitRequest strict = request();
   strict.allowed = Allowance::exact_only().add(Exactness::reassociated);
-  for (const FrontierPoint& point : find_frontier(strict, backend_).points) EXPECT_EQ(point.microbatch, 12);
+  for (const FrontierPoint& point : find_frontier(strict, backend_).points) EXPECT_EQ(point.methods.microbatch, 12);
   std::int64_t least = 12;
-  for (const FrontierPoint& point : find_frontier(request(), backend_).points) least = std::min(least, point.microbatch);
+  for (const FrontierPoint& point : find_frontier(request(), backend_).points) least = std::min(least, *point.methods.microbatch);
   EXPECT_EQ(least, 4);
 }
 
@@ -177,31 +177,33 @@ TEST_F(FrontierFlags, WithoutBatchNormSplittingOnlyReassociates) {
   plain.options.update.clip_norm =
       1;  // without it the whole batch with its update in backward takes least: no gradients are kept
   plain.allowed = Allowance::exact_only();
-  for (const FrontierPoint& point : find_frontier(plain, backend_).points) EXPECT_EQ(point.microbatch, 12);
+  for (const FrontierPoint& point : find_frontier(plain, backend_).points) EXPECT_EQ(point.methods.microbatch, 12);
   plain.allowed.add(Exactness::reassociated);
   std::int64_t least = 12;
-  for (const FrontierPoint& point : find_frontier(plain, backend_).points) least = std::min(least, point.microbatch);
+  for (const FrontierPoint& point : find_frontier(plain, backend_).points) least = std::min(least, *point.methods.microbatch);
   EXPECT_EQ(least, 1);
 }
 
 TEST_F(FrontierFlags, MeasuredSecondsDecideWhatIsFastest) {
   FitRequest measured = request();
-  measured.checkpoint = CheckpointStrategy{};
+  measured.given.checkpoint = CheckpointStrategy{};
   // Half the batch in no time: then the whole batch is no longer the fastest, and not on the frontier.
   const Plan half = compile(measured.model(6), backend_, measured.options);
   const Section& micro = *half.program.find_section(SectionKind::micro);
   for (const Node& node : micro.nodes) measured.options.costs.measured[cost_key(micro, node)] = 0;
   const Frontier frontier = find_frontier(measured, backend_);
-  EXPECT_EQ(frontier.points.back().microbatch, 6);
+  EXPECT_EQ(frontier.points.back().methods.microbatch, 6);
   measured.budget = Bytes(1'000'000'000'000);
-  EXPECT_EQ(fit(measured, backend_).point.microbatch, 6);
+  EXPECT_EQ(fit(measured, backend_).point.methods.microbatch, 6);
   measured.budget.reset();
-  EXPECT_EQ(fit(measured, backend_).point.microbatch, 12) << "without a budget a plan stays the whole batch";
+  EXPECT_EQ(fit(measured, backend_).point.methods.microbatch, 12) << "without a budget a plan stays the whole batch";
 }
 
 TEST_F(FrontierFlags, WhereThereIsNoChainSingleValuesGo) {
-  const FitRequest cross_linked{.model = cross_linked_network, .options = {.batch = 12}, .microbatch = 12};
-  const auto is_greedy = [](const FrontierPoint& point) { return point.checkpoint.kind == CheckpointStrategy::Kind::greedy; };
+  const FitRequest cross_linked{.model = cross_linked_network, .options = {.batch = 12}, .given = {.microbatch = 12}};
+  const auto is_greedy = [](const FrontierPoint& point) {
+    return point.methods.checkpoint->kind == CheckpointStrategy::Kind::greedy;
+  };
   const Frontier frontier = find_frontier(cross_linked, backend_);
   EXPECT_TRUE(std::any_of(frontier.points.begin(), frontier.points.end(), is_greedy));
   for (const FrontierPoint& point : find_frontier(request(), backend_).points) EXPECT_FALSE(is_greedy(point));

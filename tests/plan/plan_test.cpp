@@ -199,14 +199,18 @@ TEST(Compile, WhatAnyPassLeavesPrintsAndParsesBack) {
     std::string text;
     PassOptions options{.dump_after = std::string(pass.name),
                         .dump = [&](std::string_view /*pass*/, const std::string& dumped) { text = dumped; }};
-    if (pass.on_request) options.enabled.emplace_back(pass.name);
     // Each pass has something to do; what looks at sums of gradients does not go with dropped ones.
     const bool drops = pass.name == "drop_gradients";
     compile(build({"wrn-28-2"}, 4), backend,
-            {.precision = DType::bf16,
+            {.methods = {.precision = DType::bf16,
+                         .nonzero = drops ? 1.0 : 0.3,
+                         .checkpoint = CheckpointStrategy{.kind = CheckpointStrategy::Kind::sqrt},
+                         .compress_bits = pass.name == "compress_activations" ? std::optional<std::int64_t>(4) : std::nullopt,
+                         .offload = pass.name == "offload_activations",
+                         .drop_gradients = drops,
+                         .fuse_update = pass.name == "fuse_update",
+                         .prepack_weights = pass.name == "prepack_weights"},
              .update = {.settings = ops::sgd_settings({.nesterov = false})},
-             .sparse = {.nonzero = drops ? 1.0 : 0.3},
-             .checkpoint = {.kind = CheckpointStrategy::Kind::sqrt},
              .passes = options});
     ASSERT_FALSE(text.empty()) << pass.name;
     const Program read = parse_program(text, ops::find);
@@ -219,7 +223,7 @@ TEST(Compile, TimesEveryPassThatRuns) {
   const AcceptingBackend backend;
   const Plan plan = compile(build({"wrn-10-1"}, 1), backend);
   const std::vector<Pass> passes = pipeline();
-  const auto always = std::count_if(passes.begin(), passes.end(), [](const Pass& pass) { return !pass.on_request; });
+  const auto always = std::count_if(passes.begin(), passes.end(), [](const Pass& pass) { return pass.is_asked_for == nullptr; });
   EXPECT_EQ(plan.pass_timings.size(), static_cast<std::size_t>(always));
   double sum = 0;
   for (const PassTiming& timing : plan.pass_timings) sum += timing.seconds;

@@ -123,7 +123,7 @@ TEST(Spaces, ViolationsInHostMemoryAreFoundAndNamed) {
 
 TEST(Spaces, TextReadsBackToTheSamePlan) {
   const AcceptingBackend backend({.workspace = {{"conv2d", Bytes(1000)}}});
-  const Plan plan = compile(build({"small-cnn"}, 2), backend, {.passes = {.enabled = {"offload_activations"}}});
+  const Plan plan = compile(build({"small-cnn"}, 2), backend, {.methods = {.offload = true}});
   EXPECT_GT(plan.host.planned_peak_bytes, Bytes(0));
   const std::string text = print(plan.program);
   const Program read = parse_program(text, ops::find);

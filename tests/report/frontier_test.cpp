@@ -10,11 +10,12 @@ using Kind = CheckpointStrategy::Kind;
 Frontier some_frontier() {
   Frontier frontier{.points = {}, .considered = std::vector<FrontierPoint>(1234)};
   for (int i = 0; i < 12; ++i) {
-    frontier.points.push_back(
-        {.planned_peak_bytes = Bytes((i + 1) * 1'000'000), .seconds = 2.0 - (i / 11.0), .microbatch = 10 + i});
+    frontier.points.push_back({.methods = {.precision = DType::f32, .microbatch = 10 + i, .checkpoint = CheckpointStrategy{}},
+                               .planned_peak_bytes = Bytes((i + 1) * 1'000'000),
+                               .seconds = 2.0 - (i / 11.0)});
   }
-  frontier.points[0].checkpoint = {.kind = Kind::log};
-  frontier.points[0].workspace_limit = Bytes(65'536);
+  frontier.points[0].methods.checkpoint = CheckpointStrategy{.kind = Kind::log};
+  frontier.points[0].methods.workspace_limit = Bytes(65'536);
   return frontier;
 }
 

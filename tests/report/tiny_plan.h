@@ -39,7 +39,11 @@ section update
 )";
 }
 
-inline Plan plan_of(const std::string& text) { return place(parse_program(text, ops::find)); }
+inline Plan plan_of(const std::string& text) {
+  Plan plan = place(parse_program(text, ops::find));
+  plan.methods = complete({}, plan.program);
+  return plan;
+}
 inline Plan tiny_plan() { return plan_of(tiny_text()); }
 
 // `text` with every `from` replaced.

@@ -34,12 +34,12 @@ TEST(RecipeFiles, FollowTheReportsTables) {
                          Row{"3.6MB", 0.2, 4, 0.1, 100, 2 * kFraction}, Row{"2.5MB", 0.1, 4, 0.05, 200, kFraction}}) {
     const Recipe recipe = read_recipe(recipe_path("wrn-28-2-" + row.budget));
     EXPECT_EQ(recipe.budget_bytes, parse_bytes(row.budget));
-    EXPECT_EQ(recipe.microbatch, row.microbatch);
+    EXPECT_EQ(recipe.methods.microbatch, row.microbatch);
     EXPECT_EQ(recipe.epochs, 200);
     EXPECT_EQ(recipe.optimizer.learning_rate, row.rate);
     EXPECT_EQ(recipe.schedule.milestones, (std::vector<double>{60, 120, 160}));
     EXPECT_EQ(recipe.schedule.gamma, 0.2);
-    EXPECT_EQ(recipe.sparse.nonzero, row.nonzero);
+    EXPECT_EQ(recipe.methods.nonzero, row.nonzero);
     EXPECT_EQ(recipe.sparse.rewire_every.front(), row.first_interval);
     EXPECT_EQ(recipe.sparse.rewire_every.back(), 0);
     EXPECT_DOUBLE_EQ(recipe.sparse.rewire_fraction, row.fraction);

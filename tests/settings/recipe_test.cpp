@@ -21,15 +21,21 @@ Recipe full_recipe() {
           .image_size = 64,
           .data = "a folder/with \"quotes\" \\ and \xC3\xA4\t\x7F\x01",
           .batch = 128,
-          .microbatch = 16,
+          .methods = {.precision = DType::f16,
+                      .nonzero = 0.3,
+                      .momentum_bits = 8,
+                      .microbatch = 16,
+                      .checkpoint = parse_checkpoint_strategy("residual-2*"),
+                      .compress_bits = 4,
+                      .offload = false,
+                      .drop_gradients = true,
+                      .fuse_update = true,
+                      .prepack_weights = true,
+                      .workspace_limit = Bytes(262'144)},
           .statistics_group = 5,
-          .precision = "fp16",
           .rounding = "stochastic",
           .loss_scale_growth = 500,
-          .checkpoint = "residual-2*",
-          .compress = 4,
           .budget_bytes = Bytes(24'000'000),
-          .workspace_limit = Bytes(262'144),
           .allow = {"exact", "microbatch"},
           .device = "cuda",
           .threads = 3,
@@ -43,23 +49,10 @@ Recipe full_recipe() {
           .init = "weights.safetensors",
           .init_prefix = "model.",
           .init_partial = true,
-          .optimizer = {.learning_rate = 0.1 + 0.2,
-                        .momentum = 0.95,
-                        .nesterov = false,
-                        .weight_decay = 1e-5,
-                        .clip_norm = 1.0,
-                        .momentum_bits = 8},
-          .schedule = {.kind = "step",
-                       .warmup_steps = 10,
-                       .milestones = {60, 120.5, 160},
-                       .gamma = 0.2,
-                       .final = 1e-3},
-          .sparse = {.nonzero = 0.3,
-                     .method = "set",
-                     .rewire_every = {50, 0},
-                     .rewire_milestones = {12.5},
-                     .rewire_fraction = 0.02,
-                     .threshold = 1e-4}};
+          .optimizer = {.learning_rate = 0.1 + 0.2, .momentum = 0.95, .nesterov = false, .weight_decay = 1e-5, .clip_norm = 1.0},
+          .schedule = {.kind = "step", .warmup_steps = 10, .milestones = {60, 120.5, 160}, .gamma = 0.2, .final = 1e-3},
+          .sparse = {
+              .method = "set", .rewire_every = {50, 0}, .rewire_milestones = {12.5}, .rewire_fraction = 0.02, .threshold = 1e-4}};
 }
 
 std::string refusal(const std::string& text) {
@@ -95,7 +88,7 @@ TEST(Recipe, HowWeightsAreTakenGoesOnlyWithWeights) {
 
 TEST(Recipe, SparseWeightsAreAskedForByTheirShare) {
   const Recipe recipe = parse_recipe("model = \"x\"\n[sparse]\nnonzero = 0.3\n");
-  EXPECT_EQ(recipe.sparse.nonzero, 0.3);
+  EXPECT_EQ(recipe.methods.nonzero, 0.3);
   EXPECT_EQ(recipe.sparse.method, "dsr");
   EXPECT_EQ(recipe.sparse.rewire_every, (std::vector<double>{100, 200, 400, 800, 0}));  // the report's
   EXPECT_EQ(refusal("model = \"x\"\n[sparse]\nmethod = \"set\"\n"),

@@ -13,6 +13,7 @@ struct SmallModel {
   DType dtype = DType::f32;
   std::int64_t channels = 16;
   std::int64_t classes = 5;
+  double nonzero = 1;
   SparseOptions sparse = {};
 };
 
@@ -27,7 +28,8 @@ inline Plan small_plan(const Backend& backend, const SmallModel& model = {}) {
   x = b.conv2d("conv2", x, {.out_channels = model.channels, .padding = 1, .bias = true});
   x = b.dropout("dropout", b.relu("relu2", x), 0.3);
   b.softmax_cross_entropy(b.linear("fc", b.global_avg_pool("pool", x), model.classes));
-  return compile(std::move(b).finish(), backend, {.batch = kSmallBatch, .precision = model.dtype, .sparse = model.sparse});
+  return compile(std::move(b).finish(), backend,
+                 {.batch = kSmallBatch, .methods = {.precision = model.dtype, .nonzero = model.nonzero}, .sparse = model.sparse});
 }
 
 }  // namespace snug::support

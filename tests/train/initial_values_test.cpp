@@ -46,7 +46,7 @@ TEST(InitialValues, WithNothingGivenEveryNodeRuns) {
 TEST(InitialValues, NothingIsDrawnThatAFileGives) {
   for (const bool sparse : {false, true}) {
     SmallModel model;
-    if (sparse) model.sparse = {.nonzero = 0.5};
+    if (sparse) model.nonzero = 0.5;
     const Program program = small_plan(backends::cpu_backend(1), model).program;
     const auto drawn = all_of(program, {Role::parameter, Role::statistic});
     EXPECT_EQ(ops_left(program, drawn), (std::vector<std::string>{"fill"})) << sparse;
@@ -57,7 +57,7 @@ TEST(InitialValues, NothingIsDrawnThatAFileGives) {
 
 // The values of sparse weights are drawn at the places of the pattern.
 TEST(InitialValues, WhatANodeThatRunsReadsIsMade) {
-  const Program program = small_plan(backends::cpu_backend(1), {.sparse = {.nonzero = 0.5}}).program;
+  const Program program = small_plan(backends::cpu_backend(1), {.nonzero = 0.5}).program;
   const std::vector<StateId> pattern{program.find_state("sparse.columns"), program.find_state("sparse.rows")};
   EXPECT_EQ(init_nodes_without(program, pattern).size(), program.find_section(SectionKind::init)->nodes.size());
 }
@@ -65,7 +65,7 @@ TEST(InitialValues, WhatANodeThatRunsReadsIsMade) {
 TEST(InitialValues, CopiesOfGivenWeightsAreLeftToTheSectionThatDerivesThem) {
   const Backend backend = backends::cpu_backend(2);
   CompileOptions options{.batch = 4};
-  options.passes.enabled = {"prepack_weights"};
+  options.methods.prepack_weights = true;
   const Plan plan = compile(frontend::build_zoo_model("wrn-10-1", {.batch = 4, .image_size = 32}), backend, options);
   ASSERT_NE(plan.program.find_section(SectionKind::derive), nullptr);
   const auto given = all_of(plan.program, {Role::parameter, Role::statistic});
@@ -117,7 +117,7 @@ TEST(InitialValues, ResumedSessionThatDrewNothingHasTheBitsOfOneThatDid) {
   for (const bool sparse : {false, true}) {
     const TemporaryFolder folder;
     SmallModel model;
-    if (sparse) model.sparse = {.nonzero = 0.5};
+    if (sparse) model.nonzero = 0.5;
     Session session = small_session(7, model);
     for (int i = 0; i < 2; ++i) small_step(session);
     save_snapshot(folder / "a", session, {});

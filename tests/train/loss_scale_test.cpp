@@ -45,8 +45,9 @@ TEST(LossScale, EndsAtOneAndAtItsMost) {
 Session half_session(std::uint64_t grow_after, double scale = LossScale::kFirst, double clip_norm = 0) {
   const Backend backend = backends::cpu_backend(1);
   const Program graph = frontend::build_zoo_model("small-cnn", {.batch = 4, .image_size = 16});
-  Session session(compile(graph, backend, {.precision = DType::f16, .update = {.clip_norm = clip_norm, .finds_overflow = true}}),
-                  backend, 3);
+  Session session(
+      compile(graph, backend, {.methods = {.precision = DType::f16}, .update = {.clip_norm = clip_norm, .finds_overflow = true}}),
+      backend, 3);
   session.set_learning_rate(0.01);
   session.set_loss_scale(scale);
   if (clip_norm > 0) session.set_clip_norm(clip_norm);

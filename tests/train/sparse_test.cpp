@@ -22,7 +22,7 @@ using support::TemporaryFolder;
 namespace {
 
 SmallModel sparse_model(SparseMethod method = SparseMethod::dsr) {
-  return {.sparse = {.nonzero = 0.3, .method = method, .rewire_fraction = 0.05, .threshold = 0.02}};
+  return {.nonzero = 0.3, .sparse = {.method = method, .rewire_fraction = 0.05, .threshold = 0.02}};
 }
 
 std::int64_t sum_of(const SparseReport& report) {

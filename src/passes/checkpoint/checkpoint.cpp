@@ -1,5 +1,6 @@
 #include "passes/checkpoint/checkpoint.h"
 
+#include "base/error.h"
 #include "passes/checkpoint/greedy.h"
 #include "passes/checkpoint/optimal.h"
 #include "passes/checkpoint/recompute.h"
@@ -16,7 +17,7 @@ bool drops_normalized(const CheckpointStrategy& strategy) {
 }
 
 Recomputation choose(const Program& program, const Section& section, const ForwardPass& forward, const PassContext& context) {
-  const CheckpointStrategy& strategy = context.checkpoint;
+  const CheckpointStrategy& strategy = *context.methods.checkpoint;
   if (strategy.kind == Kind::optimal) return find_optimal_recomputation(program, section, forward, context);
   return {.regions = find_regions(strategy, find_chain(section, forward).links, program.name),
           .renews = std::vector<bool>(forward.end, drops_normalized(strategy))};
@@ -25,10 +26,11 @@ Recomputation choose(const Program& program, const Section& section, const Forwa
 }  // namespace
 
 Program checkpoint(Program program, const PassContext& context) {
-  if (context.checkpoint.kind == Kind::none) return program;
+  SNUG_CHECK(context.methods.checkpoint, "there is no strategy to recompute by");
+  if (context.methods.checkpoint->kind == Kind::none) return program;
   for (Section& section : program.sections) {
     if (section.kind != SectionKind::micro) continue;
-    if (context.checkpoint.kind == Kind::greedy) {
+    if (context.methods.checkpoint->kind == Kind::greedy) {
       drop_greedily(section, context);
       continue;
     }

@@ -24,7 +24,7 @@
 
 namespace snug {
 
-// context.checkpoint says how; `none` changes nothing.
+// context.methods.checkpoint says how; `none` changes nothing.
 Program checkpoint(Program program, const PassContext& context);
 
 }  // namespace snug

@@ -109,8 +109,8 @@ void rewrite(Section& section, const std::vector<Index>& order) {
 }  // namespace
 
 void drop_greedily(Section& section, const PassContext& context) {
-  if (context.checkpoint.limit == Bytes(0)) return;
-  rewrite(section, find_order(make_problem(section, context), context.checkpoint.limit).nodes);
+  if (context.methods.checkpoint->limit == Bytes(0)) return;
+  rewrite(section, find_order(make_problem(section, context), context.methods.checkpoint->limit).nodes);
 }
 
 }  // namespace snug

@@ -28,8 +28,9 @@
 
 namespace snug {
 
-// context.checkpoint.limit is for the transient values of the section together, with what kernels ask for as workspace and with
-// outputs in the bytes of inputs that die; what placement loses between buffers comes on top. Without a limit nothing changes.
+// context.methods.checkpoint->limit is for the transient values of the section together, with what kernels ask for as workspace
+// and with outputs in the bytes of inputs that die; what placement loses between buffers comes on top. Without a limit nothing
+// changes.
 void drop_greedily(Section& section, const PassContext& context);
 
 }  // namespace snug

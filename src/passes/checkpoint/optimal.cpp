@@ -81,7 +81,7 @@ LoweredChain lower_chain(const Program& program, const Section& section, const F
 class OptimalSearch {
  public:
   OptimalSearch(const LoweredChain& chain, const PassContext& context)
-      : context_(context), chain_(chain), measured_(chain.measured), limit_(context.checkpoint.limit.count()) {}
+      : context_(context), chain_(chain), measured_(chain.measured), limit_(context.methods.checkpoint->limit.count()) {}
 
   Recomputation run() {
     const std::int64_t room = std::max(limit_ - measured_.always_bytes, least_bytes());
@@ -293,14 +293,14 @@ Recomputation find_optimal_recomputation(const Program& program, const Section& 
   OptimalAnswers* known = context.optimal_answers;
   if (known == nullptr) return OptimalSearch(lower_chain(program, section, forward, context), context).run();
   const OptimalAnswers::Variant variant{program.microbatch, context.backend.workspace_limit};
-  if (auto answer = known->answer(variant, context.checkpoint.limit)) return *std::move(answer);
+  if (auto answer = known->answer(variant, context.methods.checkpoint->limit)) return *std::move(answer);
   std::shared_ptr<const LoweredChain> chain = known->chain(variant);
   if (chain == nullptr) {
     chain = std::make_shared<const LoweredChain>(lower_chain(program, section, forward, context));
     known->set_chain(variant, chain);
   }
   Recomputation answer = OptimalSearch(*chain, context).run();
-  known->set_answer(variant, context.checkpoint.limit, answer);
+  known->set_answer(variant, context.methods.checkpoint->limit, answer);
   return answer;
 }
 

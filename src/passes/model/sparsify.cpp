@@ -92,8 +92,8 @@ void share_nonzeros(std::vector<SparseTensor>& tensors, double share) {
 
 class Sparsifier {
  public:
-  Sparsifier(Program& model, const SparseOptions& options)
-      : model_(model), options_(options), tensors_(eligible_tensors(model)) {}
+  Sparsifier(Program& model, double nonzero, const SparseOptions& options)
+      : model_(model), nonzero_(nonzero), options_(options), tensors_(eligible_tensors(model)) {}
 
   void run() {
     if (tensors_.empty()) {
@@ -119,7 +119,7 @@ class Sparsifier {
       widest = std::max(widest, tensor.shape.elements() / tensor.shape[0]);
     }
     bits_ = ops::sparse_index_bits(widest);
-    share_nonzeros(tensors_, options_.nonzero);
+    share_nonzeros(tensors_, nonzero_);
   }
 
   StateId add_state(const std::string& name, const Type& type, Role role) {
@@ -229,6 +229,7 @@ class Sparsifier {
   }
 
   Program& model_;
+  double nonzero_;
   const SparseOptions& options_;
   std::vector<SparseTensor> tensors_;
   DType dtype_ = DType::f32;
@@ -251,10 +252,10 @@ std::optional<SparseMethod> parse_sparse_method(std::string_view name) {
 
 bool can_sparsify(const Program& model) { return !eligible_tensors(model).empty(); }
 
-Program sparsify(Program model, const SparseOptions& options) {
-  if (!(options.nonzero > 0 && options.nonzero <= 1))
-    throw_user_error("a share of {} nonzero weights is not possible; use a number above 0, up to 1", options.nonzero);
-  if (options.nonzero < 1) Sparsifier(model, options).run();
+Program sparsify(Program model, double nonzero, const SparseOptions& options) {
+  if (!(nonzero > 0 && nonzero <= 1))
+    throw_user_error("a share of {} nonzero weights is not possible; use a number above 0, up to 1", nonzero);
+  if (nonzero < 1) Sparsifier(model, nonzero, options).run();
   return model;
 }
 

@@ -25,7 +25,6 @@ enum class SparseMethod : std::uint8_t {
 };
 
 struct SparseOptions {
-  double nonzero = 1;  // the share that is stored; 1: the model stays dense
   SparseMethod method = SparseMethod::dsr;
   double rewire_fraction = 0.01377866;  // of all elements, zero or not: 20,000 of WRN-28-2's
   double threshold = 1e-3;              // below which values are pruned, initially
@@ -37,7 +36,8 @@ std::optional<SparseMethod> parse_sparse_method(std::string_view name);
 // Whether it has a weight that could be.
 bool can_sparsify(const Program& model);
 
-// UserError when the share is not in (0, 1], or nothing in the model can be sparse.
-Program sparsify(Program model, const SparseOptions& options);
+// `nonzero`: the share that is stored; 1: the model stays dense. UserError when it is not in (0, 1], or nothing in the model can
+// be sparse.
+Program sparsify(Program model, double nonzero, const SparseOptions& options = {});
 
 }  // namespace snug

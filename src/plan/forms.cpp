@@ -1,48 +1,25 @@
-#include "plan/variants.h"
+#include "plan/forms.h"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "base/error.h"
-
 namespace snug {
 
-std::vector<std::vector<Variant>> rungs(const FitRequest& request, const Backend& backend) {
-  std::vector<Variant> dense{{}};
-  if (request.in_16_bits && request.allowed.has(Exactness::precision)) dense.push_back({.narrowed = true});
-  std::vector<std::vector<Variant>> result{dense};
+std::vector<std::vector<FitRequest>> rungs(const FitRequest& request, const Backend& backend) {
+  std::vector<FitRequest> dense{request};
+  dense.front().given.precision = request.given.precision.value_or(DType::f32);
+  if (!request.given.precision && request.narrow_precision && request.allowed.has(Exactness::precision)) {
+    dense.push_back(request);
+    dense.back().given.precision = request.narrow_precision;
+  }
+  std::vector<std::vector<FitRequest>> result{dense};
   if (!request.allowed.has(Exactness::sparse) || !can_be_sparse(request, backend)) return result;
   for (const double share : kSolverNonzero) {
     result.push_back(dense);
-    for (Variant& variant : result.back()) variant.nonzero = share;
+    for (FitRequest& form : result.back()) form.given.nonzero = share;
   }
   return result;
-}
-
-FitRequest as_variant(const FitRequest& request, const Variant& variant) {
-  FitRequest asked = request;
-  if (variant.narrowed) {
-    SNUG_CHECK(request.in_16_bits, "a request that leaves 16 bits out is asked for them");
-    asked.options.precision = request.in_16_bits->precision;
-    asked.options.update = request.in_16_bits->update;
-  }
-  if (variant.nonzero) asked.options.sparse.nonzero = *variant.nonzero;
-  asked.in_16_bits.reset();
-  return asked;
-}
-
-Variant variant_of(const FrontierPoint& point) { return {.narrowed = point.narrowed, .nonzero = point.nonzero}; }
-
-void mark(FrontierPoint& point, const Variant& variant) {
-  point.narrowed = variant.narrowed;
-  point.nonzero = variant.nonzero;
-}
-
-Frontier marked(Frontier frontier, const Variant& variant) {
-  for (FrontierPoint& point : frontier.points) mark(point, variant);
-  for (FrontierPoint& point : frontier.considered) mark(point, variant);
-  return frontier;
 }
 
 Frontier merged(Frontier one, const Frontier& other) {

@@ -1,4 +1,4 @@
-#include "plan/variants.h"
+#include "plan/forms.h"
 
 #include <regex>
 
@@ -17,7 +17,7 @@ FitRequest request_with(Allowance allowed, const std::string& name = "small-cnn"
   return {.model = [name](std::int64_t microbatch) { return frontend::build_zoo_model(name, {.batch = microbatch}); },
           .options = {.batch = 40},
           .allowed = allowed,
-          .in_16_bits = FitRequest::In16Bits{.precision = DType::bf16, .update = {.stochastic_rounding = true}}};
+          .narrow_precision = DType::bf16};
 }
 
 Allowance with_precision() { return Allowance().add(Exactness::precision); }
@@ -40,7 +40,7 @@ TEST_F(NarrowerTest, IsTakenOnlyWhereItIsAllowedAndOnlyForABudget) {
   FitRequest allowed = request_with(with_precision());
   allowed.budget = plain.budget;
   const Fit found = fit(allowed, backend_);
-  EXPECT_TRUE(found.point.narrowed);
+  EXPECT_EQ(found.point.methods.precision, DType::bf16);
   EXPECT_EQ(stored(found.plan), DType::bf16);
   EXPECT_LE(found.plan.planned_peak_bytes, *allowed.budget);
   EXPECT_EQ(compile_point(allowed, found.point, backend_).planned_peak_bytes, found.plan.planned_peak_bytes);
@@ -53,8 +53,7 @@ TEST_F(NarrowerTest, IsComparedWithCompressedPlansToo) {
     request.budget = point.planned_peak_bytes;
     const FrontierPoint found = find_fastest_within(request, backend_).point;
     EXPECT_EQ(found.planned_peak_bytes, point.planned_peak_bytes);
-    EXPECT_EQ(found.narrowed, point.narrowed);
-    EXPECT_EQ(found.compress_bits, point.compress_bits);
+    EXPECT_EQ(found.methods, point.methods);
   }
 }
 
@@ -62,7 +61,7 @@ TEST_F(NarrowerTest, BothModelsMakeOneFrontier) {
   const FitRequest allowed = request_with(with_precision());
   const Frontier both = find_frontier(allowed, backend_);
   EXPECT_GT(both.considered.size(), find_frontier(request_with({}), backend_).considered.size());
-  EXPECT_TRUE(both.points.front().narrowed);
+  EXPECT_EQ(both.points.front().methods.precision, DType::bf16);
   for (std::size_t i = 1; i < both.points.size(); ++i) {
     EXPECT_LT(both.points[i - 1].planned_peak_bytes, both.points[i].planned_peak_bytes);
     EXPECT_GT(both.points[i - 1].seconds, both.points[i].seconds);
@@ -82,8 +81,8 @@ TEST_F(NarrowerTest, OfTwoPlansTheFasterThatFitsIsTaken) {
   const auto takes_narrow = [&](std::int64_t wide, double wide_seconds, std::int64_t narrow, double narrow_seconds,
                                 Bytes budget) {
     PlacedPoint other = placed(narrow, narrow_seconds);
-    mark(other.point, {.narrowed = true});
-    return better_of(placed(wide, wide_seconds), std::move(other), budget).point.narrowed;
+    other.point.methods.precision = DType::bf16;
+    return better_of(placed(wide, wide_seconds), std::move(other), budget).point.methods.precision == DType::bf16;
   };
   EXPECT_FALSE(takes_narrow(100, 1, 50, 2, Bytes(100)));  // slower
   EXPECT_TRUE(takes_narrow(100, 2, 50, 1, Bytes(100)));
@@ -105,8 +104,8 @@ TEST_F(NarrowerTest, AnExplanationSaysWhatItSaves) {
 // A loss scale that follows the gradients cannot wait for them one by one, so a search does not try to.
 TEST_F(NarrowerTest, ASearchDoesNotFuseTheUpdateWhereOverflowsAreFound) {
   FitRequest request = request_with({});
-  request.options.update.finds_overflow = true;
-  for (const FrontierPoint& point : find_frontier(request, backend_).points) EXPECT_FALSE(point.fuses_update);
+  request.given.precision = DType::f16;
+  for (const FrontierPoint& point : find_frontier(request, backend_).points) EXPECT_NE(point.methods.fuse_update, true);
 }
 
 Allowance with_sparse(bool precision = false) {
@@ -127,7 +126,7 @@ class SparserTest : public ::testing::Test {
   // The smallest of the model with such a share of its weights.
   Bytes smallest_with(double nonzero) {
     FitRequest sparse = request({});
-    sparse.options.sparse.nonzero = nonzero;
+    sparse.given.nonzero = nonzero;
     return smallest(sparse);
   }
 
@@ -137,31 +136,31 @@ class SparserTest : public ::testing::Test {
 TEST_F(SparserTest, DenseStaysWheneverItFits) {
   const Bytes dense = smallest(request({}));
   const Fit found = fit(request(with_sparse(), dense), backend_);
-  EXPECT_FALSE(found.point.nonzero.has_value());
+  EXPECT_FALSE(found.point.methods.nonzero.has_value());
   EXPECT_EQ(found.plan.planned_peak_bytes, dense);
-  EXPECT_FALSE(fit(request(with_sparse()), backend_).point.nonzero.has_value()) << "without a budget";
-  EXPECT_EQ(fit(request(with_sparse(), dense - Bytes(1)), backend_).point.nonzero, 0.5);
+  EXPECT_FALSE(fit(request(with_sparse()), backend_).point.methods.nonzero.has_value()) << "without a budget";
+  EXPECT_EQ(fit(request(with_sparse(), dense - Bytes(1)), backend_).point.methods.nonzero, 0.5);
 }
 
 TEST_F(SparserTest, TheLeastSparseShareThatFitsIsTaken) {
   for (std::size_t i = 0; i + 1 < kSolverNonzero.size(); ++i) {
     const Bytes least = smallest_with(kSolverNonzero[i]);
     const Fit fits = fit(request(with_sparse(), least), backend_);
-    EXPECT_EQ(fits.point.nonzero, kSolverNonzero[i]);
+    EXPECT_EQ(fits.point.methods.nonzero, kSolverNonzero[i]);
     EXPECT_EQ(fits.plan.planned_peak_bytes, least);
     EXPECT_TRUE(fits.plan.program.find_state("sparse.weight").valid());
-    EXPECT_EQ(fit(request(with_sparse(), least - Bytes(1)), backend_).point.nonzero, kSolverNonzero[i + 1]);
+    EXPECT_EQ(fit(request(with_sparse(), least - Bytes(1)), backend_).point.methods.nonzero, kSolverNonzero[i + 1]);
   }
 }
 
 TEST_F(SparserTest, SixteenBitsComeBeforeSparsityAndGoWithIt) {
   const Bytes narrow = smallest(request(Allowance().add(Exactness::precision)));
   const Fit dense = fit(request(with_sparse(true), narrow), backend_);
-  EXPECT_TRUE(dense.point.narrowed);
-  EXPECT_FALSE(dense.point.nonzero.has_value());
+  EXPECT_EQ(dense.point.methods.precision, DType::bf16);
+  EXPECT_FALSE(dense.point.methods.nonzero.has_value());
   const Fit sparse = fit(request(with_sparse(true), narrow - Bytes(1)), backend_);
-  EXPECT_TRUE(sparse.point.narrowed);
-  EXPECT_EQ(sparse.point.nonzero, 0.5);
+  EXPECT_EQ(sparse.point.methods.precision, DType::bf16);
+  EXPECT_EQ(sparse.point.methods.nonzero, 0.5);
   EXPECT_EQ(compile_point(request(with_sparse(true)), sparse.point, backend_).planned_peak_bytes, sparse.plan.planned_peak_bytes);
 }
 
@@ -184,7 +183,7 @@ TEST_F(SparserTest, TheFrontierGoesOnWithSparserPlansBelowAllDenserOnes) {
   const Frontier frontier = find_frontier(request(with_sparse(), budget), backend_);
   double share = 0;  // of the point before, 1 for dense ones
   for (std::size_t i = 0; i < frontier.points.size(); ++i) {
-    const double own = frontier.points[i].nonzero.value_or(1);
+    const double own = frontier.points[i].methods.nonzero.value_or(1);
     EXPECT_GE(own, share);
     if (i > 0) {
       EXPECT_LT(frontier.points[i - 1].planned_peak_bytes, frontier.points[i].planned_peak_bytes);
@@ -194,7 +193,7 @@ TEST_F(SparserTest, TheFrontierGoesOnWithSparserPlansBelowAllDenserOnes) {
     }
     share = own;
   }
-  EXPECT_EQ(frontier.points.front().nonzero, 0.3) << "no sparser than what fits";
+  EXPECT_EQ(frontier.points.front().methods.nonzero, 0.3) << "no sparser than what fits";
   EXPECT_EQ(share, 1);
   const FrontierPoint chosen = fit(request(with_sparse(), budget), backend_).point;
   const std::vector<MethodStep> steps = explain(request(with_sparse(), budget), chosen, backend_);
@@ -204,7 +203,7 @@ TEST_F(SparserTest, TheFrontierGoesOnWithSparserPlansBelowAllDenserOnes) {
 
 TEST_F(SparserTest, ModelsWithoutSuchWeightsSharesThatAreGivenAndBackendsWithoutKernelsStayAsTheyAre) {
   FitRequest given = request(with_sparse());
-  given.options.sparse.nonzero = 0.7;
+  given.given.nonzero = 0.7;
   EXPECT_EQ(rungs(given, backend_).size(), 1U);
   FitRequest single = request(with_sparse());
   single.model = [](std::int64_t microbatch) {
@@ -224,7 +223,7 @@ TEST(SparserBackends, WithoutTheKernelsAreNotAskedForThem) {
 // What a refusal of a model advises, where bf16 is so fast beside fp32.
 std::string advice_for(FitRequest request, double bf16) {
   const AcceptingBackend backend;
-  request.checkpoint = CheckpointStrategy{};  // so that activations count
+  request.given.checkpoint = CheckpointStrategy{};  // so that activations count
   request.budget = Bytes(1000);
   request.options.costs = make_cost_table({}, {.bf16 = bf16});
   try {
@@ -252,7 +251,7 @@ TEST(RungsThatHelp, AreNamedOnlyForWhatTheyAddWhereAMoreExactOneIsSmallerAndFast
       << text;
   // Here neither a tenth of the weights nor activations in 4 bits come near it.
   FitRequest small = request_with({});
-  small.microbatch = 4;
+  small.given.microbatch = 4;
   EXPECT_TRUE(std::regex_search(advice_for(small, 1.9),
                                 std::regex("add precision \\(about [0-9.]+ KB\\) to --allow \\(about [0-9.]+ KB with "
                                            "compressed and sparse too\\)")))

@@ -1,4 +1,4 @@
-// What was asked for and does not stand in the program itself.
+// What stands around a plan, and not in it.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,7 @@
 
 namespace snug::report {
 
-struct Settings {
-  std::string precision = "fp32";
-  double nonzero = 1.0;  // share of the weights that are stored
-  std::string checkpoint = "none";
+struct PlanContext {
   std::int64_t statistics_group = 0;  // of batch norm; 0: the microbatch
   std::optional<Bytes> budget = {};
   std::string backend = "reference";
