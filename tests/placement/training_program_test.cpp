@@ -1,4 +1,4 @@
-// The goal of docs/memory.md, section 6: within 1% of the liveness bound on training programs.
+// The goal of docs/memory.md: within 1% of the liveness bound on training programs.
 #include "training_program.h"
 
 #include <cmath>
