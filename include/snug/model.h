@@ -11,6 +11,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace snug {
@@ -44,6 +46,17 @@ struct ImageOptions {
   std::vector<double> mean = {}, std = {};  // per channel in units of 0..255; empty: 127.5 and 64
 };
 
+// How a parameter of your own begins.
+struct InitialValue {
+  enum class Kind : std::uint8_t { constant, normal, uniform };
+  Kind kind = Kind::constant;
+  double amount = 0;  // the constant, the standard deviation, or the bound on either side of 0
+};
+
+// The constants of an op (stride, epsilon, ...), by name: whole numbers, numbers, or several of either.
+using OpConstant = std::variant<std::int64_t, double, std::vector<std::int64_t>, std::vector<double>>;
+using OpConstants = std::vector<std::pair<std::string, OpConstant>>;
+
 // A value of the model under construction; only the Layers that made it can use it.
 struct Tensor {
   std::uint32_t id = 0;
@@ -70,6 +83,13 @@ class Layers {
   Tensor linear(const std::string& name, Tensor x, std::int64_t out_features, bool bias = true);
   Tensor dropout(const std::string& name, Tensor x, double probability);
   Tensor flatten(const std::string& name, Tensor x);
+  Tensor reshape(const std::string& name, Tensor x, const std::vector<std::int64_t>& shape);
+
+  // What no layer above covers: any op of Snug's, by the name that `snug plan --dump-after differentiate` prints it with, and
+  // parameters for it. The op's first result, and those beside it, are the tensors.
+  std::vector<Tensor> op(const std::string& name, const std::string& op, const std::vector<Tensor>& inputs,
+                         const OpConstants& constants = {});
+  Tensor parameter(const std::string& name, const std::vector<std::int64_t>& shape, const InitialValue& initial = {});
 
   // Ends the model.
   void softmax_cross_entropy(Tensor logits, double label_smoothing = 0);
@@ -103,11 +123,9 @@ class Model {
 
   std::int64_t parameter_count() const;
 
-  // For Snug itself: the model's program for one batch size.
-  struct Impl;
-  const Impl& impl() const { return *impl_; }
-
  private:
+  friend struct Access;
+  struct Impl;
   explicit Model(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };

@@ -2,5 +2,8 @@
 #pragma once
 
 #include <snug/error.h>
+#include <snug/memory.h>
 #include <snug/model.h>
+#include <snug/recipe.h>
+#include <snug/run.h>
 #include <snug/trainer.h>

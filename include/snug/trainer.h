@@ -1,13 +1,17 @@
 // Training inside one arena whose size is known before the first step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <snug/memory.h>
 #include <snug/model.h>
+#include <snug/recipe.h>
 
 namespace snug {
 
@@ -18,7 +22,7 @@ struct TrainingOptions {
   std::int64_t min_microbatch = 10;  // models with batch norm are not split below this by themselves
   // How far a plan may go for the budget: "exact" (the same bits), "reassociated" (sums in another order), "microbatch"
   // (batch-norm statistics of parts of the batch), "precision" (stored in bf16 where nothing else is asked for), "compressed"
-  // (activations are stored in 4 bits per element until backward). Not yet "sparse", which needs a training loop that rewires.
+  // (activations are stored in 4 bits per element until backward), "sparse" (part of the weights, see `nonzero`).
   std::string allow = "exact,reassociated,microbatch";
   // What weights, gradients, momenta and activations are stored in: "fp32", "bf16" or "fp16". In fp16 the loss scale follows the
   // gradients: a step that overflows is skipped.
@@ -33,6 +37,11 @@ struct TrainingOptions {
   // 8, 4 or 2: activations are stored in so many bits per element until backward; 0: as they are, or as the budget asks for and
   // `allow` permits.
   int compress_bits = 0;
+  // "cpu", or "cuda" for an NVIDIA GPU.
+  std::string device = "cpu";
+  // Share of the convolutions' weights, all but the first, that is stored and trained; their pattern moves when rewire() is
+  // called.
+  double nonzero = 1;
   // Node times that plans are compared and steps predicted by: a file that `snug plan --measure-costs` wrote, "machine" for this
   // machine's own if it was measured, or "none" for a fixed table.
   std::string costs = "none";
@@ -47,29 +56,42 @@ struct TrainingOptions {
   bool checking = false;  // red zones and poison around every value: slow, and gives the same bits
 };
 
-// Where the bytes go, before anything runs.
-struct MemorySummary {
-  std::int64_t planned_peak_bytes = 0;  // the arena's size
-  std::int64_t bound_bytes = 0;         // what the lifetimes of values demand of any placement
-  std::int64_t plain_peak_bytes = 0;    // what the whole batch at once would take; 0 when a microbatch was asked for
-  std::int64_t microbatch = 0;          // examples in memory at a time
-  int compress_bits = 0;                // per element of activations stored until backward; 0: as they are
-  std::string checkpoint;               // what backward computes again; "none": nothing
-  std::string precision;                // what values are stored in
-  struct {
-    std::int64_t model = 0, gradient = 0, optimizer = 0, activation = 0, workspace = 0, input = 0;
-  } by_class;  // at the fullest moment
+struct StepResult {
+  double loss = 0;       // mean over the examples
+  double accuracy = 0;   // share of examples whose largest logit is the label
+  bool skipped = false;  // numbers were not finite: weights and optimizer are as before the step
 };
 
-struct StepResult {
-  double loss = 0;      // mean over the examples
-  double accuracy = 0;  // share of examples whose largest logit is the label
+// The examples of one input of the model, by its name: "images", "features", "labels". Of each example its elements, one after
+// the other; images are N,H,W,C.
+class Input {
+ public:
+  enum class Element : std::uint8_t { u8, i32, f32 };
+
+  Input(std::string name, std::span<const std::uint8_t> values) : Input(std::move(name), Element::u8, std::as_bytes(values)) {}
+  Input(std::string name, std::span<const std::int32_t> values) : Input(std::move(name), Element::i32, std::as_bytes(values)) {}
+  Input(std::string name, std::span<const float> values) : Input(std::move(name), Element::f32, std::as_bytes(values)) {}
+
+  const std::string& name() const { return name_; }
+  Element element() const { return element_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  Input(std::string name, Element element, std::span<const std::byte> bytes)
+      : name_(std::move(name)), element_(element), bytes_(bytes) {}
+
+  std::string name_;
+  Element element_;
+  std::span<const std::byte> bytes_;
 };
 
 class Trainer {
  public:
   // DoesNotFit, naming the smallest budget that would do, when the budget is too small.
   Trainer(const Model& model, const TrainingOptions& options);
+  // The same from a recipe, which says more: offload, fused updates, loss_scale_growth, ... What it says of data, length and
+  // schedule is for a Run; here whoever calls train() sees to that. `costs`: as TrainingOptions::costs.
+  Trainer(const Model& model, const Recipe& recipe, const std::string& costs = "none");
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
@@ -85,10 +107,25 @@ class Trainer {
 
   // One step on up to `batch` examples: pixels are N,H,W,C bytes, labels 0..classes-1. A smaller batch weighs its examples right.
   StepResult train(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels);
+  // The same of a model with other inputs. UserError unless all are there, each of the type that the model takes.
+  StepResult train(std::span<const Input> inputs);
   // Loss and accuracy of any number of examples; changes nothing.
   StepResult evaluate(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels);
+  StepResult evaluate(std::span<const Input> inputs);
 
   void set_learning_rate(double learning_rate);
+  std::uint64_t steps() const;  // made so far, also before a snapshot that was loaded
+  // Moves the pattern of sparse weights: small ones are pruned, and as many others begin at zero.
+  void rewire();
+
+  // All that training needs to go on to the same bits: weights, optimizer state, statistics, counters. A snapshot is a
+  // safetensors file; loading verifies it first. Any plan for the same model takes it.
+  void save_snapshot(const std::string& path) const;
+  void load_snapshot(const std::string& path);
+  // Weights and running statistics alone, with PyTorch's names. Importing takes a file, an index of shards or a folder, and
+  // returns a sentence about what did not come from it; empty: all did.
+  void export_weights(const std::string& path) const;
+  std::string import_weights(const std::string& path);
 
   // Values in logical order (O,I,H,W for convolutions), whatever their layout in memory.
   std::vector<std::string> parameter_names() const;

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
+#include "ops/ops.h"
 #include <snug/model.h>
 
 namespace snug {
@@ -71,6 +72,33 @@ Tensor Layers::dropout(const std::string& name, Tensor x, double probability) {
 }
 
 Tensor Layers::flatten(const std::string& name, Tensor x) { return tensor(impl_.builder.flatten(name, impl_.value(x))); }
+
+Tensor Layers::reshape(const std::string& name, Tensor x, const std::vector<std::int64_t>& shape) {
+  return tensor(impl_.builder.reshape(name, impl_.value(x), Shape(shape)));
+}
+
+std::vector<Tensor> Layers::op(const std::string& name, const std::string& op, const std::vector<Tensor>& inputs,
+                               const OpConstants& constants) {
+  const OpDef* found = ops::find(op);
+  if (found == nullptr) throw_user_error("layer '{}': there is no op '{}'", name, op);
+  std::vector<ValueId> values;
+  for (const Tensor input : inputs) values.push_back(impl_.value(input));
+  Attributes attributes;
+  for (const auto& [constant, value] : constants) attributes.set(constant, value);
+  std::vector<Tensor> results;
+  for (const ValueId result : impl_.builder.emit(name, *found, std::move(values), std::move(attributes)))
+    results.push_back(tensor(result));
+  return results;
+}
+
+Tensor Layers::parameter(const std::string& name, const std::vector<std::int64_t>& shape, const InitialValue& initial) {
+  using Kind = Initializer::Kind;
+  const Kind kind = initial.kind == InitialValue::Kind::normal    ? Kind::normal
+                    : initial.kind == InitialValue::Kind::uniform ? Kind::uniform
+                                                                  : Kind::constant;
+  const Type type{.dtype = DType::f32, .shape = Shape(shape)};
+  return tensor(impl_.builder.parameter(name, type, {.kind = kind, .amount = initial.amount}));
+}
 
 void Layers::softmax_cross_entropy(Tensor logits, double label_smoothing) {
   impl_.builder.softmax_cross_entropy(impl_.value(logits), label_smoothing);

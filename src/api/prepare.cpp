@@ -5,6 +5,7 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/cuda_plugin.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "frontend/graph_builder.h"
@@ -105,6 +106,19 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
 
 Fit fit_recipe(const settings::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
   return fit(fit_request(recipe, data, std::move(costs)), backend);
+}
+
+std::vector<std::string> unkept_limits(const FitRequest& request, const Plan& plan) {
+  const auto& checkpoint = request.given.checkpoint;
+  if (!checkpoint || checkpoint->limit == Bytes(0)) return {};
+  Bytes taken;
+  for (std::size_t i = 0; i < plan.sections.size(); ++i) {
+    if (plan.program.sections[i].kind == SectionKind::micro) taken = plan.sections[i].height;
+  }
+  if (taken <= checkpoint->limit) return {};
+  return {fmt::format(
+      "checkpoint {} asks for at most {} beside the states; the least that was found is {} bytes ({}), which this plan takes",
+      to_string(*checkpoint), counted(checkpoint->limit.count(), "byte"), taken.count(), format_bytes(taken))};
 }
 
 Plan adopt_plan(Plan plan, const std::filesystem::path& path, const settings::Recipe& recipe, const data::Description& data,

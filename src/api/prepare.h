@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "data/dataset.h"
 #include "ir/kernel.h"
@@ -30,6 +32,9 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
 
 // The model for this data, as fast as the budget lets it be. DoesNotFit when the budget is too small.
 Fit fit_recipe(const settings::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs = {});
+
+// A sentence where the given strategy limits bytes that no plan can keep to: the plan then takes the least that was found.
+std::vector<std::string> unkept_limits(const FitRequest& request, const Plan& plan);
 
 // A plan that was saved in this file, for this recipe. UserError when it is one of another model, batch or backend, DoesNotFit
 // when it is larger than the budget.

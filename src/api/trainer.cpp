@@ -1,54 +1,38 @@
 #include <algorithm>
-#include <array>
+#include <optional>
 #include <string_view>
 
+#include "api/access.h"
 #include "api/costs.h"
-#include "api/model_impl.h"
+#include "api/memory_summary.h"
 #include "api/prepare.h"
 #include "base/error.h"
+#include "io/elements.h"
 #include "plan/fit.h"
 #include "train/session.h"
+#include "train/snapshot.h"
+#include "train/weights.h"
 #include <snug/trainer.h>
 
 namespace snug {
 
-struct Trainer::Impl {
-  train::Session session;
-  MemorySummary memory;
-  double predicted_step_seconds;
-  std::string_view input, labels;  // what the program calls them
-
-  std::array<data::NamedBytes, 2> inputs(std::span<const std::uint8_t> images, std::span<const std::int32_t> numbers) const {
-    return {data::NamedBytes{.name = input, .bytes = std::as_bytes(images)}, {.name = labels, .bytes = std::as_bytes(numbers)}};
-  }
-  // A label for every row of the loss.
-  std::size_t examples(std::span<const std::int32_t> numbers) const {
-    return numbers.size() / static_cast<std::size_t>(session.loss().rows_per_example);
-  }
-};
-
 namespace {
 
-MemorySummary summarize(const Fit& found) {
-  const Plan& plan = found.plan;
-  const PeakMoment peak = peak_moment(plan);
-  const auto bytes = [&](MemoryClass c) { return peak.by_class[static_cast<std::size_t>(c)].count(); };
-  return {.planned_peak_bytes = plan.planned_peak_bytes.count(),
-          .bound_bytes = plan.bound_bytes.count(),
-          .plain_peak_bytes = found.plain_peak_bytes.value_or(Bytes(0)).count(),
-          .microbatch = plan.program.microbatch,
-          .compress_bits = static_cast<int>(plan.methods.compress_bits.value_or(0)),
-          .checkpoint = to_string(*plan.methods.checkpoint),
-          .precision = std::string(precision_name(*plan.methods.precision)),
-          .by_class = {.model = bytes(MemoryClass::model),
-                       .gradient = bytes(MemoryClass::gradient),
-                       .optimizer = bytes(MemoryClass::optimizer),
-                       .activation = bytes(MemoryClass::activation),
-                       .workspace = bytes(MemoryClass::workspace),
-                       .input = bytes(MemoryClass::input)}};
+DType dtype_of(Input::Element element) {
+  switch (element) {
+    case Input::Element::u8:
+      return DType::u8;
+    case Input::Element::i32:
+      return DType::i32;
+    case Input::Element::f32:
+      return DType::f32;
+  }
+  throw InternalError("an input with elements of no type");
 }
 
-StepResult to_step_result(const train::Result& result) { return {.loss = result.loss, .accuracy = result.mean_score()}; }
+StepResult to_step_result(const train::Result& result) {
+  return {.loss = result.loss, .accuracy = result.mean_score(), .skipped = result.skipped};
+}
 
 // The input that is not the labels.
 StateId only_other_input(const Program& program, StateId labels) {
@@ -56,11 +40,11 @@ StateId only_other_input(const Program& program, StateId labels) {
   for (std::size_t s = 0; s < program.states.size(); ++s) {
     if (program.states[s].role != Role::input || StateId(s) == labels) continue;
     if (other.valid())
-      throw_user_error("'{}' has several inputs beside its labels, which a Trainer does not feed so far", program.name);
+      throw_user_error("'{}' has several inputs beside its labels; give a step all of them by name", program.name);
     other = StateId(s);
   }
   if (!labels.valid() || !other.valid())
-    throw_user_error("a Trainer feeds an input and labels, which '{}' does not have", program.name);
+    throw_user_error("'{}' does not have an input and labels; give a step its inputs by name", program.name);
   return other;
 }
 
@@ -88,6 +72,7 @@ settings::Recipe recipe_of(const TrainingOptions& options, const std::string& mo
   settings::Recipe recipe{.model = model,
                           .batch = options.batch,
                           .allow = split_at_commas(options.allow),
+                          .device = options.device,
                           .threads = options.threads,
                           .seed = options.seed,
                           .optimizer = {.learning_rate = options.learning_rate,
@@ -102,6 +87,7 @@ settings::Recipe recipe_of(const TrainingOptions& options, const std::string& mo
   if (precision != DType::f32) recipe.methods.precision = precision;
   if (!options.rounding.empty()) recipe.rounding = options.rounding;
   if (!options.checkpoint.empty()) recipe.methods.checkpoint = parse_checkpoint_strategy(options.checkpoint);
+  if (options.nonzero != 1) recipe.methods.nonzero = options.nonzero;
   if (options.compress_bits != 0) recipe.methods.compress_bits = options.compress_bits;
   if (options.momentum_bits != 32) recipe.methods.momentum_bits = options.momentum_bits;
   if (options.budget_bytes > 0) recipe.budget_bytes = Bytes(options.budget_bytes);
@@ -112,35 +98,81 @@ settings::Recipe recipe_of(const TrainingOptions& options, const std::string& mo
 
 }  // namespace
 
-Trainer::Trainer(const Model& model, const TrainingOptions& options) {
-  const settings::Recipe recipe = recipe_of(options, model.impl().name);
-  if (parse_allowance(recipe.allow).has(Exactness::sparse)) {
-    throw UserError(
-        "allow 'sparse' asks for weights whose pattern moves between steps, which a Trainer does not do so far; leave it out, or "
-        "use 'snug train'");
+struct Trainer::Impl {
+  // Plans `model` as the recipe says; `checking`: with room to check around every value.
+  Impl(const Model& model, const settings::Recipe& recipe, const std::string& costs, bool checking);
+
+  MemorySummary memory;
+  double predicted_step_seconds = 0;
+  std::unique_ptr<train::Session> session;
+
+  train::Examples check(std::span<const Input> inputs);
+  std::vector<Input> pair(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) const;
+
+ private:
+  std::vector<data::NamedBytes> named_;            // of the step at hand
+  std::vector<std::vector<std::byte>> converted_;  // numbers that the model keeps in 16 bits
+};
+
+std::vector<Input> Trainer::Impl::pair(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) const {
+  const Program& program = session->plan().program;
+  const StateId numbers = session->loss().labels;
+  return {{program.state(only_other_input(program, numbers)).name, images}, {program.state(numbers).name, labels}};
+}
+
+// The inputs as a session takes them. Valid until the next call.
+train::Examples Trainer::Impl::check(std::span<const Input> inputs) {
+  const Program& program = session->plan().program;
+  named_.clear();
+  converted_.assign(inputs.size(), {});
+  std::optional<std::size_t> count;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Input& input = inputs[i];
+    const StateId id = program.find_state(input.name());
+    if (!id.valid() || program.state(id).role != Role::input)
+      throw_user_error("the model '{}' has no input '{}'", program.name, input.name());
+    const Type& type = program.state(id).type;
+    const DType given = dtype_of(input.element());
+    std::span<const std::byte> bytes = input.bytes();
+    if (given == DType::f32 && is_floating(type.dtype) && type.dtype != DType::f32) {
+      const std::size_t elements = bytes.size() / sizeof(float);
+      converted_[i].resize(elements * static_cast<std::size_t>(bits_per_element(type.dtype)) / 8);
+      io::convert_elements(DType::f32, bytes, type.dtype, converted_[i]);
+      bytes = converted_[i];
+    } else if (given != type.dtype) {
+      throw_user_error("input '{}' takes elements of {}, not of {}", input.name(), snug::name_of(type.dtype),
+                       snug::name_of(given));
+    }
+    named_.push_back({.name = input.name(), .bytes = bytes});
+    if (id == session->loss().labels || !count) {
+      const auto example_bytes = static_cast<std::size_t>(type.bytes().count() / program.microbatch);
+      count = bytes.size() / example_bytes;
+    }
   }
+  return {.inputs = named_, .count = count.value_or(0)};
+}
+
+Trainer::Impl::Impl(const Model& model, const settings::Recipe& recipe, const std::string& costs_choice, bool checking) {
   Backend backend = open_backend(recipe);
-  const Costs costs = find_costs(options.costs == "machine" ? std::nullopt : std::optional(options.costs), backend);
+  const Costs costs = find_costs(costs_choice == "machine" ? std::nullopt : std::optional(costs_choice), backend);
   const auto program_of = [&](std::int64_t microbatch) {
-    return model.impl().program({.batch = microbatch, .statistics_group = options.statistics_group});
+    return Access::of(model).program({.batch = microbatch, .statistics_group = recipe.statistics_group.value_or(0)});
   };
   FitRequest request = request_of(program_of, recipe, costs.table());
-  if (options.checking) request.options.red_zone = Bytes(128);
+  if (checking) request.options.red_zone = Bytes(128);
   Fit found = fit(request, backend);
-  const MemorySummary memory = summarize(found);
-  const double predicted = step_seconds(request.options.costs, found.plan.program);
-  impl_ = std::make_unique<Impl>(Impl{.session = train::Session(std::move(found.plan), std::move(backend), options.seed),
-                                      .memory = memory,
-                                      .predicted_step_seconds = predicted,
-                                      .input = {},
-                                      .labels = {}});
-  const Program& program = impl_->session.plan().program;
-  const StateId labels = impl_->session.loss().labels;
-  impl_->input = program.state(only_other_input(program, labels)).name;
-  impl_->labels = program.state(labels).name;
-  impl_->session.set_learning_rate(options.learning_rate);
-  configure(impl_->session, recipe);
+  memory = summarize(found.plan, found.plain_peak_bytes);
+  predicted_step_seconds = step_seconds(request.options.costs, found.plan.program);
+  session = std::make_unique<train::Session>(std::move(found.plan), std::move(backend), recipe.seed);
+  session->set_learning_rate(recipe.optimizer.learning_rate);
+  configure(*session, recipe);
 }
+
+Trainer::Trainer(const Model& model, const TrainingOptions& options)
+    : impl_(std::make_unique<Impl>(model, recipe_of(options, Access::of(model).name), options.costs, options.checking)) {}
+
+Trainer::Trainer(const Model& model, const Recipe& recipe, const std::string& costs)
+    : impl_(std::make_unique<Impl>(model, Access::of(recipe).whole(), costs, false)) {}
 
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
@@ -150,37 +182,56 @@ const MemorySummary& Trainer::memory() const { return impl_->memory; }
 
 double Trainer::predicted_step_seconds() const { return impl_->predicted_step_seconds; }
 
-void Trainer::start_measuring() { impl_->session.executor().start_measuring(); }
+void Trainer::start_measuring() { impl_->session->executor().start_measuring(); }
 
-std::int64_t Trainer::measured_peak_bytes() const { return impl_->session.executor().measured_peak_bytes().count(); }
+std::int64_t Trainer::measured_peak_bytes() const { return impl_->session->executor().measured_peak_bytes().count(); }
+
+StepResult Trainer::train(std::span<const Input> inputs) {
+  return to_step_result(impl_->session->train_step(impl_->check(inputs)));
+}
 
 StepResult Trainer::train(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) {
-  const std::array inputs = impl_->inputs(images, labels);
-  return to_step_result(impl_->session.train_step({.inputs = inputs, .count = impl_->examples(labels)}));
+  return train(impl_->pair(images, labels));
+}
+
+StepResult Trainer::evaluate(std::span<const Input> inputs) {
+  return to_step_result(impl_->session->evaluate(impl_->check(inputs)));
 }
 
 StepResult Trainer::evaluate(std::span<const std::uint8_t> images, std::span<const std::int32_t> labels) {
-  const std::array inputs = impl_->inputs(images, labels);
-  return to_step_result(impl_->session.evaluate({.inputs = inputs, .count = impl_->examples(labels)}));
+  return evaluate(impl_->pair(images, labels));
 }
 
-void Trainer::set_learning_rate(double learning_rate) { impl_->session.set_learning_rate(learning_rate); }
+void Trainer::set_learning_rate(double learning_rate) { impl_->session->set_learning_rate(learning_rate); }
+
+std::uint64_t Trainer::steps() const { return impl_->session->step(); }
+
+void Trainer::rewire() {
+  if (impl_->session->plan().program.find_section(SectionKind::periodic) == nullptr)
+    throw_user_error("'{}' has no sparse weights whose pattern could move", impl_->session->plan().program.name);
+  impl_->session->run_periodic();
+}
+
+void Trainer::save_snapshot(const std::string& path) const { train::save_snapshot(path, *impl_->session, {}); }
+
+void Trainer::load_snapshot(const std::string& path) { train::load_snapshot(path, *impl_->session); }
+
+void Trainer::export_weights(const std::string& path) const { train::export_weights(path, *impl_->session); }
+
+std::string Trainer::import_weights(const std::string& path) { return train::import_weights(path, *impl_->session); }
 
 std::vector<std::string> Trainer::parameter_names() const {
   std::vector<std::string> names;
-  for (const State& state : impl_->session.plan().program.states) {
+  for (const State& state : impl_->session->plan().program.states) {
     if (state.role == Role::parameter) names.push_back(state.name);
   }
   return names;
 }
 
-std::vector<float> Trainer::parameter(const std::string& name) const {
-  const std::vector<double> values = impl_->session.read_state(name);
-  return {values.begin(), values.end()};
-}
+std::vector<float> Trainer::parameter(const std::string& name) const { return impl_->session->read_floats(name); }
 
 void Trainer::set_parameter(const std::string& name, std::span<const float> values) {
-  impl_->session.write_state(name, std::vector<double>(values.begin(), values.end()));
+  impl_->session->write_floats(name, values);
 }
 
 }  // namespace snug

@@ -1,12 +1,12 @@
 // The flags of the commands as they were given. They mean the same in every command.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "settings/told.h"
 
 namespace CLI {
 class App;
@@ -23,13 +23,8 @@ struct Flags {
   std::string dataset;
 
   // What flags of the table of knobs were given, by key (settings/knobs.h).
-  std::map<std::string, std::vector<std::string>, std::less<>> knobs;
+  settings::Told knobs;
   bool has(std::string_view key) const { return knobs.contains(key); }
-  // What was given last; nothing when the flag was not given.
-  std::optional<std::string> text_of(std::string_view key) const {
-    const auto found = knobs.find(key);
-    return found == knobs.end() ? std::nullopt : std::optional(found->second.back());
-  }
 
   std::optional<std::string> budgets;
   std::optional<std::string> points;

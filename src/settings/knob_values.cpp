@@ -140,27 +140,27 @@ std::optional<std::string> objection(const Knob& knob, const std::vector<T>& val
   return std::nullopt;
 }
 
-double parse_number(const Knob& knob, std::string_view text) {
+double parse_number(const Knob& knob, std::string_view name, std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const auto& range = std::get<NumberRange>(knob.values);
   if (error != std::errc() || end != text.data() + text.size() || !range.holds(value))
-    throw_user_error("{} {}, not '{}'", knob.flag, describe(range), text);
+    throw_user_error("{} {}, not '{}'", name, describe(range), text);
   return value;
 }
 
-std::int64_t parse_choice(const Knob& knob, Choices choices, std::string_view text) {
+std::int64_t parse_choice(std::string_view name, Choices choices, std::string_view text) {
   if (std::ranges::find(choices, text) == choices.end())
-    throw_user_error("{} is '{}'; it can be {}", knob.flag, text, fmt::join(choices, ", "));
-  return parse_count(knob.flag, text, {.least = 0, .most = std::numeric_limits<std::int64_t>::max()});
+    throw_user_error("{} is '{}'; it can be {}", name, text, fmt::join(choices, ", "));
+  return parse_count(name, text, {.least = 0, .most = std::numeric_limits<std::int64_t>::max()});
 }
 
-std::vector<std::string> split_list(const Knob& knob, std::string_view kind, std::string_view text) {
+std::vector<std::string> split_list(std::string_view name, std::string_view kind, std::string_view text) {
   std::vector<std::string> items;
   for (std::string_view rest = text;;) {
     const std::size_t comma = rest.find(',');
     const std::string_view item = rest.substr(0, comma);
-    if (item.empty()) throw_user_error("{} takes {} with a comma between them, not '{}'", knob.flag, kind, text);
+    if (item.empty()) throw_user_error("{} takes {} with a comma between them, not '{}'", name, kind, text);
     items.emplace_back(item);
     if (comma == std::string_view::npos) return items;
     rest.remove_prefix(comma + 1);
@@ -170,6 +170,7 @@ std::vector<std::string> split_list(const Knob& knob, std::string_view kind, std
 // The last of the texts counts, but where they are a list.
 struct Taker {
   const Knob& knob;
+  std::string_view name;
   std::span<const std::string> texts;
 
   const std::string& text() const { return texts.back(); }
@@ -181,30 +182,30 @@ struct Taker {
     } else if (text() == "yes" || text() == "no") {
       *value = text() == "yes";
     } else {
-      throw_user_error("{} is yes or no, not '{}'", knob.flag, text());
+      throw_user_error("{} is yes or no, not '{}'", name, text());
     }
   }
   void operator()(std::int64_t* value) const {
     const auto* choices = std::get_if<Choices>(&knob.values);
-    *value = choices == nullptr ? parse_count(knob.flag, text(), std::get<CountRange>(knob.values))
-                                : parse_choice(knob, *choices, text());
+    *value =
+        choices == nullptr ? parse_count(name, text(), std::get<CountRange>(knob.values)) : parse_choice(name, *choices, text());
   }
   void operator()(std::uint64_t* value) const {
-    *value = static_cast<std::uint64_t>(parse_count(knob.flag, text(), std::get<CountRange>(knob.values)));
+    *value = static_cast<std::uint64_t>(parse_count(name, text(), std::get<CountRange>(knob.values)));
   }
-  void operator()(double* value) const { *value = parse_number(knob, text()); }
-  void operator()(std::optional<Bytes>* value) const { *value = parse_size(knob.flag, text()); }
+  void operator()(double* value) const { *value = parse_number(knob, name, text()); }
+  void operator()(std::optional<Bytes>* value) const { *value = parse_size(name, text()); }
   void operator()(std::optional<DType>* value) const {
     *value = parse_precision(text());
-    if (!*value) throw_user_error("{} is '{}'; it can be {}", knob.flag, text(), fmt::join(std::get<Choices>(knob.values), ", "));
+    if (!*value) throw_user_error("{} is '{}'; it can be {}", name, text(), fmt::join(std::get<Choices>(knob.values), ", "));
   }
   void operator()(std::optional<CheckpointStrategy>* value) const { *value = parse_checkpoint_strategy(text()); }
   void operator()(std::vector<std::string>* values) const {
-    *values = knob.repeats ? std::vector(texts.begin(), texts.end()) : split_list(knob, "words", text());
+    *values = knob.repeats ? std::vector(texts.begin(), texts.end()) : split_list(name, "words", text());
   }
   void operator()(std::vector<double>* values) const {
     values->clear();
-    for (const std::string& item : split_list(knob, "numbers", text())) values->push_back(parse_number(knob, item));
+    for (const std::string& item : split_list(name, "numbers", text())) values->push_back(parse_number(knob, name, item));
   }
   template <typename T>
   void operator()(std::optional<T>* value) const {
@@ -237,9 +238,9 @@ std::optional<std::string> objection_to(const Knob& knob, const Recipe& recipe) 
   return visit(knob, recipe, [&](const auto& value) { return objection(knob, value); });
 }
 
-void take(const Knob& knob, std::span<const std::string> texts, Recipe& recipe) {
-  SNUG_CHECK(!texts.empty(), "'{}' was given nothing", knob.flag);
-  std::visit(Taker{.knob = knob, .texts = texts}, knob.slot(recipe));
+void take(const Knob& knob, std::span<const std::string> texts, Recipe& recipe, SaidBy said_by) {
+  SNUG_CHECK(!texts.empty(), "'{}' was given nothing", knob.key);
+  std::visit(Taker{.knob = knob, .name = name_of(knob, said_by), .texts = texts}, knob.slot(recipe));
 }
 
 void reset(const Knob& knob, Recipe& recipe) {

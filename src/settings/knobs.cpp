@@ -514,6 +514,12 @@ std::string_view heading_of(Topic topic) {
 
 std::span<const Knob> knobs() { return kKnobs; }
 
+bool has_knob(std::string_view key) { return std::ranges::find(kKnobs, key, &Knob::key) != kKnobs.end(); }
+
+std::string_view name_of(const Knob& knob, SaidBy said_by) {
+  return said_by == SaidBy::flags && !knob.flag.empty() ? knob.flag : knob.key;
+}
+
 const Knob& knob(std::string_view key) {
   const auto* const found = std::ranges::find(kKnobs, key, &Knob::key);
   SNUG_CHECK(found != kKnobs.end(), "a recipe has no key '{}'", key);

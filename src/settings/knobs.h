@@ -87,8 +87,11 @@ struct Knob {
 };
 
 std::span<const Knob> knobs();
+bool has_knob(std::string_view key);
 // InternalError when there is no such key.
 const Knob& knob(std::string_view key);
+// Its flag where flags are spoken of and it has one, otherwise its key.
+std::string_view name_of(const Knob& knob, SaidBy said_by);
 
 // "optimizer" and "momentum" of "optimizer.momentum"; the file's own table has no name.
 struct KeyParts {
@@ -103,8 +106,8 @@ std::string help_of(const Knob& knob);
 // anything was told.
 std::optional<std::string> objection_to(const Knob& knob, const Recipe& recipe);
 
-// What a flag was given; UserError naming the flag.
-void take(const Knob& knob, std::span<const std::string> texts, Recipe& recipe);
+// The knob's value as its flag takes it; UserError naming the flag, or the key.
+void take(const Knob& knob, std::span<const std::string> texts, Recipe& recipe, SaidBy said_by = SaidBy::flags);
 
 // As it was before anything was told.
 void reset(const Knob& knob, Recipe& recipe);

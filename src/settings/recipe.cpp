@@ -33,10 +33,7 @@ class Checker {
   std::optional<Complaint> complaint;
 
   // The key or its flag.
-  std::string name(std::string_view key) const {
-    const Knob& found = knob(key);
-    return std::string(said_by_ == SaidBy::flags && !found.flag.empty() ? found.flag : found.key);
-  }
+  std::string name(std::string_view key) const { return std::string(name_of(knob(key), said_by_)); }
   // How a user of a recipe, or of flags, would say something.
   std::string say(std::string_view in_recipe, std::string_view in_flags) const {
     return std::string(said_by_ == SaidBy::flags ? in_flags : in_recipe);

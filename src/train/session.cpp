@@ -274,6 +274,15 @@ StateId Session::floating_state(const std::string& name) const {
   return id;
 }
 
+namespace {
+
+void check_count(const std::string& name, const Type& type, std::size_t values) {
+  if (values != static_cast<std::size_t>(type.elements()))
+    throw_user_error("'{}' is {} and takes {} values, not {}", name, to_string(type.shape), type.elements(), values);
+}
+
+}  // namespace
+
 std::vector<double> Session::read_state(const std::string& name) const {
   const StateId id = floating_state(name);
   const Type& type = plan_->program.state(id).type;
@@ -287,12 +296,38 @@ std::vector<double> Session::read_state(const std::string& name) const {
 void Session::write_state(const std::string& name, std::span<const double> values) {
   const StateId id = floating_state(name);
   const Type& type = plan_->program.state(id).type;
-  if (values.size() != static_cast<std::size_t>(type.elements())) {
-    throw_user_error("'{}' is {} and takes {} values, not {}", name, to_string(type.shape), type.elements(), values.size());
-  }
+  check_count(name, type, values.size());
   std::vector<std::byte> stored(logical_bytes(id));
   io::convert_elements(DType::f64, std::as_bytes(values), type.dtype, stored);
   write_logical(id, stored);
+}
+
+std::vector<float> Session::read_floats(const std::string& name) const {
+  const StateId id = floating_state(name);
+  const Type& type = plan_->program.state(id).type;
+  const std::size_t element_bytes = static_cast<std::size_t>(bits_per_element(type.dtype)) / 8;
+  std::vector<float> values(static_cast<std::size_t>(type.elements()));
+  std::size_t done = 0;
+  read_logical_in_pieces(id, [&](std::span<const std::byte> piece) {
+    const std::size_t count = piece.size() / element_bytes;
+    io::convert_elements(type.dtype, piece, DType::f32, std::as_writable_bytes(std::span(values).subspan(done, count)));
+    done += count;
+  });
+  return values;
+}
+
+void Session::write_floats(const std::string& name, std::span<const float> values) {
+  const StateId id = floating_state(name);
+  const Type& type = plan_->program.state(id).type;
+  check_count(name, type, values.size());
+  const std::size_t element_bytes = static_cast<std::size_t>(bits_per_element(type.dtype)) / 8;
+  std::size_t done = 0;
+  write_logical_in_pieces(id, [&](std::span<std::byte> piece) {
+    const std::size_t count = piece.size() / element_bytes;
+    io::convert_elements(DType::f32, std::as_bytes(values.subspan(done, count)), type.dtype, piece);
+    done += count;
+  });
+  derive();
 }
 
 }  // namespace snug::train

@@ -115,6 +115,9 @@ class Session {
   // A state's values as doubles in logical order, whatever its layout and floating-point type.
   std::vector<double> read_state(const std::string& name) const;
   void write_state(const std::string& name, std::span<const double> values);
+  // As floats, a piece after the other: no copy is made but the one that is returned.
+  std::vector<float> read_floats(const std::string& name) const;
+  void write_floats(const std::string& name, std::span<const float> values);
   // Makes the states again that are copies of others (the program's section `derive`, if it has one). write_state and
   // write_logical do this; whoever writes parameters in pieces or through the executor calls it afterwards.
   void derive();

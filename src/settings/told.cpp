@@ -1,0 +1,72 @@
+#include "settings/told.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "plan/allowance.h"
+#include "settings/knobs.h"
+
+namespace snug::settings {
+
+namespace {
+
+void take_all(const Told& told, Recipe& recipe, SaidBy said_by) {
+  for (const auto& [key, texts] : told) take(knob(key), texts, recipe, said_by);
+  const bool epochs = told.contains("epochs"), steps = told.contains("steps");
+  if (epochs && steps) {
+    throw_user_error("{} and {} both say how long; leave out one of them", name_of(knob("epochs"), said_by),
+                     name_of(knob("steps"), said_by));
+  }
+  if (epochs) recipe.steps.reset();
+  if (steps) recipe.epochs.reset();
+  // A recipe's milestones go with its schedule.
+  if (told.contains("schedule.kind") && recipe.schedule.kind != "step" && !told.contains("schedule.milestones"))
+    recipe.schedule.milestones.clear();
+}
+
+// Splitting the batch or recomputing does not make another model of it, and stays allowed.
+void leave_no_choice(Recipe& recipe) {
+  for (const Knob& knob : knobs()) {
+    if (!knob.is_chosen || *knob.exactness <= Exactness::microbatch || is_same(knob, recipe, Recipe())) continue;
+    std::erase(recipe.allow, snug::name_of(*knob.exactness));
+  }
+  if (recipe.allow.empty()) recipe.allow = Recipe().allow;
+}
+
+}  // namespace
+
+Recipe told_recipe(Recipe recipe, const Told& told, SaidBy said_by) {
+  take_all(told, recipe, said_by);
+  leave_no_choice(recipe);
+  if (recipe.device != "cpu" && std::ranges::find(recipe.allow, "compressed") != recipe.allow.end()) {
+    throw_user_error("'{}' cannot keep activations in few bits so far; leave compressed out of {}, or use {} cpu", recipe.device,
+                     name_of(knob("allow"), said_by), name_of(knob("device"), said_by));
+  }
+  check_recipe(recipe, said_by);
+  return recipe;
+}
+
+Recipe resumed_recipe(Recipe recipe, const Told& told, SaidBy said_by) {
+  for (const auto& [key, texts] : told) {
+    if (!knob(key).may_change)
+      throw_user_error("a resumed run follows recipe.toml in its folder; leave out {}", name_of(knob(key), said_by));
+  }
+  take_all(told, recipe, said_by);
+  check_recipe(recipe, said_by);
+  return recipe;
+}
+
+void refuse_other_run(const Recipe& made_with, const Recipe& now) {
+  const auto value_of = [](const Knob& knob, const Recipe& recipe) {
+    return is_told(knob, recipe) ? print_value(knob, recipe) : std::string("nothing");
+  };
+  for (const Knob& knob : knobs()) {
+    if (knob.may_change || is_same(knob, made_with, now)) continue;
+    throw_user_error(
+        "recipe.toml asks for another run than the one its folder holds: {} is {}, and was {}; put it back, or train in "
+        "another folder",
+        knob.key, value_of(knob, now), value_of(knob, made_with));
+  }
+}
+
+}  // namespace snug::settings
