@@ -103,6 +103,11 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
   return request_of(build, recipe, std::move(costs));
 }
 
+settings::Recipe without_statistics_of_batches(settings::Recipe recipe) {
+  recipe.statistics_group.reset();
+  return recipe;
+}
+
 Fit fit_recipe(const settings::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {
   return fit(fit_request(recipe, data, std::move(costs)), backend);
 }

@@ -26,7 +26,7 @@ struct CommandHelp {
   bool shows_models;
 };
 
-constexpr std::array<CommandHelp, 8> kHelp{
+constexpr std::array<CommandHelp, 9> kHelp{
     {{"train",
       "MODEL|recipe.toml [flags]",
       {"snug train small-cnn --budget 2MB --epochs 12",
@@ -51,6 +51,11 @@ constexpr std::array<CommandHelp, 8> kHelp{
      {"eval",
       "RUN [flags]",
       {"snug eval runs/wrn-28-2", "snug eval runs/wrn-28-2 --best", "snug eval runs/wrn-28-2 --json"},
+      false},
+     {"predict",
+      "RUN FILES... [flags]",
+      {"snug predict runs/wrn-28-2 photo.png", "snug predict runs/wrn-28-2 --best --top 5 *.jpg",
+       "snug predict runs/wrn-28-2 photo.png --json"},
       false},
      {"export",
       "RUN --to FILE [flags]",

@@ -1,6 +1,7 @@
 // What is done with a finished run: its accuracy, its weights.
 #include <filesystem>
 
+#include "api/evaluation.h"
 #include "api/prepare.h"
 #include "api/trained_data.h"
 #include "base/error.h"
@@ -8,11 +9,10 @@
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/recipe_flags.h"
 #include "cli/stop_signal.h"
+#include "cli/trained_run.h"
 #include "report/json.h"
 #include "report/text.h"
-#include "settings/knobs.h"
 #include "train/data_record.h"
 #include "train/overheads.h"
 #include "train/run_folder.h"
@@ -22,27 +22,6 @@
 namespace snug::cli {
 
 namespace {
-
-// The run's last whole snapshot, or that of its best evaluation.
-train::SnapshotInfo find_snapshot(const Flags& flags) {
-  if (!flags.folder) {
-    throw_user_error("'snug {0}' needs the folder of a run, as in 'snug {0} runs/wrn-28-2' (see 'snug {0} --help')",
-                     flags.command);
-  }
-  const std::filesystem::path folder = *flags.folder;
-  if (!std::filesystem::is_directory(folder))
-    throw_user_error("there is no folder '{}'; name one that 'snug train' made", folder.string());
-  train::FoundSnapshot found = train::find_latest_good(folder);
-  for (const std::string& warning : found.warnings) note("snug: " + warning);
-  if (!found.snapshot)
-    throw_user_error("'{}' holds no whole snapshot; train it first, with 'snug train --out {}'", folder.string(),
-                     folder.string());
-  if (!flags.best) return std::move(*found.snapshot);
-  if (!found.snapshot->progress.best_metric) {
-    throw_user_error("the run in '{}' has not been tested yet, so it has no best weights; leave out --best", folder.string());
-  }
-  return train::inspect_snapshot(train::snapshot_path(folder, found.snapshot->progress.best_step));
-}
 
 // A session with the snapshot's weights. It is planned again: what was saved is in logical order and fits any plan. The budget
 // was for training, and kernels of another machine may need more.
@@ -80,16 +59,9 @@ void refuse_run_files(const Flags& flags) {
 }
 
 void run_eval(const Flags& flags) {
-  const train::SnapshotInfo snapshot = find_snapshot(flags);
-  settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
-  const data::Description trained = trained_on(snapshot, recipe);
-  recipe.classes = recipe.classes.value_or(trained.classes);
-  recipe.image_size = trained.height;
-  for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
-  settings::check_recipe(recipe, settings::SaidBy::flags);
+  const auto [snapshot, recipe, trained] = open_run(flags);
   const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
-  // Images are normalized as those were that the weights were trained on.
-  train::Session session = open_session(snapshot, recipe, trained);
+  train::Session session = open_evaluation(snapshot, recipe, trained, microbatch_of(recipe));
   const StopSignal stop;
   const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
   if (result.examples < dataset->description().test_examples)

@@ -286,13 +286,15 @@ LoopResult run_loop(Session& session, const data::Dataset& dataset, const LoopSe
   return Loop(session, dataset, settings, std::move(progress), folder, listener, stop).run();
 }
 
-Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop) {
+Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop,
+                      const std::function<void(const data::Batch&)>& after_batch) {
   data::Stream stream(dataset, split, session.plan().program.microbatch, {});
   Result total;
   while (!stop) {
     const std::optional<data::Batch> batch = stream.next();
     if (!batch) break;
     const Result part = session.evaluate(to_examples(*batch));
+    if (after_batch) after_batch(*batch);
     total.loss += part.loss * part.weight;
     total.score += part.score;
     total.weight += part.weight;

@@ -32,22 +32,22 @@ TEST_P(BadInputs, GetOneSentenceAndExitCodeTwo) {
   EXPECT_EQ(ended.out, "");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Commands, BadInputs,
-    testing::Values(
-        BadInput{"",
-                 "no command is given; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
-                 "--help')"},
-        BadInput{
-            "trian",
-            "there is no command 'trian'; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
-            "--help')"},
-        BadInput{
-            "help",
-            "there is no command 'help'; the commands are train, plan, profile, sweep, eval, export, report and data (see 'snug "
-            "--help')"},
-        BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
-        BadInput{"--bogus plan wrn-28-2 --batch 4", "there is no flag '--bogus' (see 'snug --help')"}));
+INSTANTIATE_TEST_SUITE_P(Commands, BadInputs,
+                         testing::Values(BadInput{"",
+                                                  "no command is given; the commands are train, plan, profile, sweep, eval, "
+                                                  "predict, export, report and data (see 'snug "
+                                                  "--help')"},
+                                         BadInput{"trian",
+                                                  "there is no command 'trian'; the commands are train, plan, profile, sweep, "
+                                                  "eval, predict, export, report and data (see 'snug "
+                                                  "--help')"},
+                                         BadInput{"help",
+                                                  "there is no command 'help'; the commands are train, plan, profile, sweep, "
+                                                  "eval, predict, export, report and data (see 'snug "
+                                                  "--help')"},
+                                         BadInput{"--bogus", "there is no flag '--bogus' (see 'snug --help')"},
+                                         BadInput{"--bogus plan wrn-28-2 --batch 4",
+                                                  "there is no flag '--bogus' (see 'snug --help')"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Arguments, BadInputs,

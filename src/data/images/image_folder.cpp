@@ -16,8 +16,7 @@
 #include "data/external_sort.h"
 #include "data/file.h"
 #include "data/file_index.h"
-#include "data/file_source.h"
-#include "data/images/image.h"
+#include "data/images/image_file.h"
 #include "data/images/statistics.h"
 
 namespace snug::data {
@@ -155,10 +154,7 @@ class ImageFolder : public ImageDataset {
     const std::string& class_name = description_.class_names[static_cast<std::size_t>(entry.label)];
     const std::filesystem::path path = side.folder / class_name / std::filesystem::path(entry.name);
     try {
-      FileSource source(path);
-      Resizer resizer(description_.width, pixels);
-      decode_image(source, path.string(), resizer);
-      SNUG_CHECK(resizer.complete(), "{} was decoded only in part", path.string());
+      read_image_file(path, description_.width, pixels);
     } catch (const UserError& error) {
       throw UnreadableExample(error.what(), fingerprint_of(side.name_of(class_name, entry.name)));
     }
