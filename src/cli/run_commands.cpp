@@ -1,10 +1,12 @@
 // What is done with a finished run: its accuracy, its weights.
+#include <algorithm>
 #include <filesystem>
 
 #include "api/evaluation.h"
 #include "api/prepare.h"
 #include "api/trained_data.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/output.h"
@@ -16,6 +18,7 @@
 #include "train/data_record.h"
 #include "train/overheads.h"
 #include "train/run_folder.h"
+#include "train/scores.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
 
@@ -49,6 +52,39 @@ std::unique_ptr<data::Dataset> open_test_data(const Flags& flags, const settings
   return dataset;
 }
 
+nlohmann::ordered_json per_class_json(std::span<const train::ClassTally> tallies, const data::Description& trained) {
+  nlohmann::ordered_json classes = nlohmann::ordered_json::array();
+  for (std::size_t label = 0; label < tallies.size(); ++label) {
+    const train::ClassTally& tally = tallies[label];
+    nlohmann::ordered_json& each = classes.emplace_back();
+    each["class"] = class_name(trained, static_cast<std::int64_t>(label));
+    each["examples"] = tally.examples;
+    each["accuracy"] = nullptr;  // what was not tested has none
+    if (tally.examples > 0) each["accuracy"] = tally.accuracy();
+  }
+  return classes;
+}
+
+// A line for each class that was tested, the worst first, or for the ten worst of many.
+std::string per_class_text(std::span<const train::ClassTally> tallies, const data::Description& trained) {
+  constexpr std::size_t kMostLines = 10;
+  std::vector<std::size_t> labels;
+  for (std::size_t label = 0; label < tallies.size(); ++label) {
+    if (tallies[label].examples > 0) labels.push_back(label);
+  }
+  std::ranges::stable_sort(labels, {}, [&](std::size_t label) { return tallies[label].accuracy(); });
+  const std::size_t shown = std::min(labels.size(), kMostLines);
+  std::string text = shown < labels.size()
+                         ? fmt::format("the {} classes with the lowest accuracy, of {}:\n", shown, labels.size())
+                         : std::string("each class, the lowest accuracy first:\n");
+  for (const std::size_t label : std::span(labels).first(shown)) {
+    const std::string name = class_name(trained, static_cast<std::int64_t>(label));
+    text += fmt::format("  {:6.2f}% of {:>7}  {}\n", 100 * tallies[label].accuracy(),
+                        report::format_count(tallies[label].examples), printable(name));
+  }
+  return text;
+}
+
 }  // namespace
 
 void refuse_run_files(const Flags& flags) {
@@ -63,7 +99,9 @@ void run_eval(const Flags& flags) {
   const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
   train::Session session = open_evaluation(snapshot, recipe, trained, microbatch_of(recipe));
   const StopSignal stop;
-  const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
+  train::ClassTallies tallies(session);
+  const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked(),
+                                                     [&](const data::Batch& batch) { tallies.add(batch); });
   if (result.examples < dataset->description().test_examples)
     throw Interrupted(stop.signal(), "evaluation was interrupted; run it again");
   const LossFacts& loss = *session.loss().facts;
@@ -75,6 +113,7 @@ void run_eval(const Flags& flags) {
                                 {"test_examples", result.examples}};
     json[fmt::format("test_{}", loss.metrics[0])] = result.loss;
     if (!loss.metrics[1].empty()) json[fmt::format("test_{}", loss.metrics[1])] = result.mean_score();
+    json["per_class"] = per_class_json(tallies.classes(), trained);
     train::put_overheads(json, train::measure_overheads(session));
     return write_json(json);
   }
@@ -85,7 +124,8 @@ void run_eval(const Flags& flags) {
           ? fmt::format("{:.2f}% of {} are correct, ", 100 * result.mean_score(), tested)
           : tested + ": " + (loss.metrics[1].empty() ? "" : describe_metric(loss, 1, result.mean_score(), "") + ", ");
   write_out(fmt::format("{} after step {}: {}{}\n", recipe.model, snapshot.counters.step, says,
-                        describe_metric(loss, 0, result.loss, "")));
+                        describe_metric(loss, 0, result.loss, "")) +
+            per_class_text(tallies.classes(), trained));
 }
 
 void run_export(const Flags& flags) {
