@@ -133,8 +133,9 @@ void run_export(const Flags& flags) {
   if (!flags.to) throw_user_error("'snug export' needs --to, as in 'snug export {} --to weights.safetensors'", *flags.folder);
   settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
   recipe.device = "cpu";  // nothing is computed, and the run may come from a machine with a GPU
-  const train::Session session = open_session(snapshot, recipe, trained_on(snapshot, recipe));
-  train::export_weights(*flags.to, session);
+  const data::Description trained = trained_on(snapshot, recipe);
+  const train::Session session = open_session(snapshot, recipe, trained);
+  train::export_weights(*flags.to, session, train::weights_metadata(trained));
   if (flags.json) {
     const nlohmann::ordered_json json{
         {"model", recipe.model}, {"run", *flags.folder}, {"step", snapshot.counters.step}, {"to", *flags.to}};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "io/safetensors.h"
 #include "photos.h"
 #include "snapshot_tensors.h"
 #include "support/temporary_folder.h"
@@ -112,7 +113,10 @@ TEST(RunData, ExportNeedsNothingButTheRun) {
   fs::rename(folder / "photos", folder / "moved");
   const Ended exported = run_in("/", {"export", (folder / "run").string(), "--to", (folder / "w.safetensors").string()});
   EXPECT_EQ(exported.exit_code, 0) << exported.err;
-  EXPECT_TRUE(fs::exists(folder / "w.safetensors"));
+  const auto metadata = io::SafetensorsReader(folder / "w.safetensors").header().metadata;
+  EXPECT_EQ(Json::parse(metadata.at("snug.classes")), Json({"a", "b"}));
+  EXPECT_EQ(metadata.at("snug.image_size"), "32");
+  EXPECT_EQ(Json::parse(metadata.at("snug.mean")).size(), 3U);
   // Testing needs images, from wherever they are now.
   const Ended tested = run_in("/", {"eval", (folder / "run").string(), "--data", (folder / "moved").string()});
   EXPECT_EQ(tested.exit_code, 0) << tested.err;
