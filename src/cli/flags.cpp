@@ -135,7 +135,8 @@ void add_report_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {
-  add(app, "ACTION", flags.action, "", "get: download it; info: what is in it");
+  add(app, "ACTION", flags.action, "",
+      "get: download it; info: what is in it; check: read every file of it, and list those that are bad");
   add(app, "DATA", flags.dataset, "", "embedded, cifar10, or a folder of images");
   add_knob(app, flags, "image_size", "info: size that a folder's images are brought to (default: 32)");
   add_json_flag(app, flags);

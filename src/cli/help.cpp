@@ -68,8 +68,8 @@ constexpr std::array<CommandHelp, 9> kHelp{
        "snug plan wrn-28-2 --batch 100 --html wrn.html"},
       false},
      {"data",
-      "get|info DATA [flags]",
-      {"snug data get cifar10", "snug data info embedded", "snug data info photos --image-size 224"},
+      "get|info|check DATA [flags]",
+      {"snug data get cifar10", "snug data info photos --image-size 224", "snug data check photos"},
       false}}};
 
 // A name and its description, wrapped so that it stays in its column.

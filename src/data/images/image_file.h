@@ -12,4 +12,7 @@ namespace snug::data {
 // (image.h), or when the system refuses.
 void read_image_file(const std::filesystem::path& path, std::int64_t side, std::span<std::byte> pixels);
 
+// Reads all of it and keeps nothing. UserError as above.
+void decode_image_file(const std::filesystem::path& path);
+
 }  // namespace snug::data
