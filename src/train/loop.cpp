@@ -212,9 +212,10 @@ void Loop::stop_for_data(const UserError& error) {
   if (unreadable != nullptr) progress_.extras[kUnreadableExample] = fmt::format("{:x}", unreadable->fingerprint());
   const bool has_snapshot = session_.step() > 0;
   if (has_snapshot) save();
-  throw_user_error("{}; {}; {}, then go on with: snug train --out {} --resume", error.what(),
+  throw_user_error("{}; {}; {}, then go on with: snug train --out {} --resume{}", error.what(),
                    has_snapshot ? fmt::format("the run is saved after step {}", session_.step()) : "no step had been made",
-                   unreadable != nullptr ? "repair or remove that file" : "repair the data", folder_.path().string());
+                   unreadable != nullptr ? "repair or remove that file" : "repair the data", folder_.path().string(),
+                   unreadable != nullptr ? "; or leave it as it is, and add --skip-bad-images" : "");
 }
 
 double Loop::units_per_second() const {
