@@ -14,7 +14,7 @@ LIMITS = {
     # An op's facts belong on its OpDef, not into a comparison with its address.
     "ops compared by address": ("lines", r"&ops::", ("ops/", "backends/"), 18),
     # A well-known state is a field of the program; a derived one has an owner and a purpose.
-    "states found by name": ("lines", r"find_state\(|required_state\(|state\.name( ==|\.starts_with\(|\.ends_with\()", (), 18),
+    "states found by name": ("lines", r"find_state\(|required_state\(|state\.name( ==|\.starts_with\(|\.ends_with\()", (), 15),
     # One update rule among others.
     "SgdOptions": ("lines", r"\bSgdOptions\b", (), 0),
     "Narrower": ("lines", r"\bNarrower\b", (), 0),

@@ -44,7 +44,9 @@ void refuse_what_the_cpu_alone_does(const settings::Recipe& recipe) {
 
 std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe) {
   return data::open_dataset(recipe.data,
-                            {.image_size = recipe.image_size.value_or(0), .default_image_size = own_shape(recipe.model, 0)[2]});
+                            {.image_size = recipe.image_size.value_or(0),
+                             .default_image_size = own_shape(recipe.model, 0)[2],
+                             .bad_images = recipe.skip_bad_images ? data::BadImages::left_out : data::BadImages::refused});
 }
 
 data::Description random_description(const settings::Recipe& recipe) {
@@ -102,6 +104,11 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
     return model;
   };
   return request_of(build, recipe, std::move(costs));
+}
+
+settings::Recipe without_statistics_of_batches(settings::Recipe recipe) {
+  recipe.statistics_group.reset();
+  return recipe;
 }
 
 Fit fit_recipe(const settings::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs) {

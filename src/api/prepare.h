@@ -30,6 +30,9 @@ FitRequest request_of(std::function<Program(std::int64_t microbatch)> model, con
 // For its own. UserError when model and data do not go together.
 FitRequest fit_request(const settings::Recipe& recipe, const data::Description& data, CostTable costs = {});
 
+// The same for a model that only evaluates: batch norm reads running statistics, whatever groups it was trained in.
+settings::Recipe without_statistics_of_batches(settings::Recipe recipe);
+
 // The model for this data, as fast as the budget lets it be. DoesNotFit when the budget is too small.
 Fit fit_recipe(const settings::Recipe& recipe, const data::Description& data, const Backend& backend, CostTable costs = {});
 

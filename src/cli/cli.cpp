@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -28,12 +27,13 @@ struct Command {
   void (*run)(const Flags&);
 };
 
-constexpr std::array<Command, 8> kCommands{
+constexpr std::array<Command, 9> kCommands{
     {{"train", "trains a model inside a budget of bytes", add_train_flags, run_train},
      {"plan", "what training a model would take, before anything runs", add_plan_flags, run_plan},
      {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile},
      {"sweep", "memory against throughput, measured budget by budget", add_sweep_flags, run_sweep},
      {"eval", "the accuracy of a run's weights", add_eval_flags, run_eval},
+     {"predict", "what a run's weights see in image files", add_predict_flags, run_predict},
      {"export", "a run's weights as a safetensors file", add_export_flags, run_export},
      {"report", "a run as one page: its memory, value by value, and its training", add_report_flags, run_report},
      {"data", "gets data sets and says what is in them", add_data_flags, run_data}}};
@@ -83,13 +83,6 @@ void refuse_values_of_switches(const CLI::App& root, const std::vector<std::stri
   }
 }
 
-// For scripts that look for a budget.
-nlohmann::ordered_json refusal_json(const DoesNotFit& refusal) {
-  nlohmann::ordered_json json{{"fits", false}, {"message", refusal.what()}};
-  if (refusal.smallest_budget_bytes() > 0) json["smallest_budget_bytes"] = refusal.smallest_budget_bytes();
-  return json;
-}
-
 void execute(std::vector<std::string> arguments) {
   CLI::App root("trains neural networks inside the memory you give it", "snug");
   Flags flags;
@@ -126,14 +119,14 @@ void execute(std::vector<std::string> arguments) {
   flags.command = chosen.front()->get_name();
   for (const Command& command : kCommands) {
     if (command.name != flags.command) continue;
-    try {
-      refuse_run_files(flags);
-      command.run(flags);
-    } catch (const DoesNotFit& refusal) {
-      if (flags.json) write_json(refusal_json(refusal));
-      throw;
-    }
+    refuse_run_files(flags);
+    command.run(flags);
   }
+}
+
+// Whatever else is wrong with them.
+bool asks_for_json(const std::vector<std::string>& arguments) {
+  return std::find(arguments.begin(), std::ranges::find(arguments, "--"), "--json") != std::ranges::find(arguments, "--");
 }
 
 }  // namespace
@@ -147,7 +140,9 @@ int run(const std::vector<std::string>& arguments) {
     execute(arguments);
     return kDone;
   } catch (...) {
-    return report_failure(std::current_exception());
+    // What is on standard output already stays the only object there.
+    return report_failure(std::current_exception(),
+                          asks_for_json(arguments) && !has_written() ? FailureJson::printed : FailureJson::none);
   }
 }
 

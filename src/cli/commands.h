@@ -23,6 +23,7 @@ void run_paper_profile(const Flags& flags);  // run_profile with --accounting pa
 void run_train(const Flags& flags);
 void run_sweep(const Flags& flags);
 void run_eval(const Flags& flags);
+void run_predict(const Flags& flags);
 void run_export(const Flags& flags);
 void run_report(const Flags& flags);
 void run_data(const Flags& flags);

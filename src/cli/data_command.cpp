@@ -76,6 +76,27 @@ void info(const Flags& flags) {
   write_out(out + "\n");
 }
 
+// Bad files are listed as they are found, but for JSON, which is one object.
+void check(const Flags& flags) {
+  nlohmann::ordered_json bad = nlohmann::ordered_json::array();
+  const data::CheckedFiles checked =
+      data::check_dataset(flags.dataset, [&](const std::filesystem::path& file, const std::string& reason) {
+        if (flags.json) {
+          bad.push_back({{"file", file.string()}, {"reason", reason}});
+        } else {
+          write_out(printable(reason, reason.size()) + "\n");
+        }
+      });
+  if (flags.json) write_json({{"data", flags.dataset}, {"files", checked.files}, {"bad", checked.bad}, {"bad_files", bad}});
+  if (checked.bad > 0) {
+    throw_user_error("{} of the {} files of {} cannot be used; repair or remove {}", report::format_count(checked.bad),
+                     report::format_count(checked.files), printable(flags.dataset, 200), checked.bad == 1 ? "it" : "them");
+  }
+  if (flags.json) return;
+  if (checked.files == 0) return write_out(fmt::format("{} is part of the program; it has no files to check\n", flags.dataset));
+  write_out(fmt::format("{}: all {} can be read\n", printable(flags.dataset, 200), counted(checked.files, "file")));
+}
+
 }  // namespace
 
 void run_data(const Flags& flags) {
@@ -85,7 +106,8 @@ void run_data(const Flags& flags) {
   }
   if (flags.action == "get") return get(flags);
   if (flags.action == "info") return info(flags);
-  throw_user_error("'snug data' can get and info, not '{}'", flags.action);
+  if (flags.action == "check") return check(flags);
+  throw_user_error("'snug data' can get, info and check, not '{}'", flags.action);
 }
 
 }  // namespace snug::cli

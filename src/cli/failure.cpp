@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/output.h"
 #include <snug/error.h>
@@ -27,9 +29,35 @@ int say_defect(const std::exception& error) {
              kInternalError);
 }
 
+// What the sentence says, for a program.
+nlohmann::ordered_json error_json(const std::exception& error, int code, std::string_view kind) {
+  return {{"error", {{"code", code}, {"kind", kind}, {"message", error.what()}}}};
+}
+
+nlohmann::ordered_json refusal_json(const DoesNotFit& refusal) {
+  nlohmann::ordered_json json = error_json(refusal, kDoesNotFit, "does_not_fit");
+  const std::int64_t least = refusal.smallest_budget_bytes();
+  if (least > 0) json["error"]["least_bytes"] = least;
+  // The same under the names of before there was "error": published fields stay.
+  json["fits"] = false;
+  json["message"] = refusal.what();
+  if (least > 0) json["smallest_budget_bytes"] = least;
+  return json;
+}
+
+void print(const nlohmann::ordered_json& json) {
+  try {
+    write_json(json);
+  } catch (const ReaderGone&) {  // the exit code says it, too
+  } catch (const OutputFailed& error) {
+    say(error.what(), kInternalError);
+  }
+}
+
 }  // namespace
 
-int report_failure(const std::exception_ptr& failure) {
+int report_failure(const std::exception_ptr& failure, FailureJson json) {
+  const bool prints = json == FailureJson::printed;
   try {
     std::rethrow_exception(failure);
   } catch (const ReaderGone&) {
@@ -40,8 +68,10 @@ int report_failure(const std::exception_ptr& failure) {
   } catch (const OutputFailed& error) {
     return say(error.what(), kInternalError);
   } catch (const UserError& error) {
+    if (prints) print(error_json(error, kBadInput, "bad_input"));
     return say(error.what(), kBadInput);
   } catch (const DoesNotFit& error) {
+    if (prints) print(refusal_json(error));
     return say(error.what(), kDoesNotFit);
   } catch (const std::bad_alloc&) {
     return say("this machine has too little memory to make the plan; try a smaller model", kInternalError);

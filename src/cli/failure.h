@@ -1,6 +1,7 @@
 // How the command ends.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -25,8 +26,16 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
+// Who is told of it on standard output: nobody, or the program that asked for JSON.
+enum class FailureJson : std::uint8_t { none, printed };
+
 // Says on standard error, in one sentence that begins with "snug: ", what went wrong, and returns the exit code for it. A reader
-// of standard output that left has had enough: no failure.
-int report_failure(const std::exception_ptr& failure);
+// of standard output that left has had enough: no failure. Bad input and what does not fit are also printed as JSON, if it is
+// asked for:
+//
+//   {"error": {"code": 3, "kind": "does_not_fit", "message": "...", "least_bytes": 1371600}}
+//
+// `kind` is "bad_input" with code 2 and "does_not_fit" with code 3; `least_bytes` is there where it is known what would do.
+int report_failure(const std::exception_ptr& failure, FailureJson json = FailureJson::none);
 
 }  // namespace snug::cli

@@ -58,6 +58,11 @@ void add_run_folder(CLI::App& app, Flags& flags) {
   app.add_flag("--best", flags.best, "the weights of the best evaluation instead of the last ones");
 }
 
+void add_where_it_runs(CLI::App& app, Flags& flags) {
+  add_knob(app, flags, "device", "cpu or cuda (default: the run's)");
+  add_knob(app, flags, "threads", "threads that will run it (default: the run's)");
+}
+
 }  // namespace
 
 void add_plan_flags(CLI::App& app, Flags& flags) {
@@ -104,8 +109,15 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
 void add_eval_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
   add_knob(app, flags, "data", "other data than the run's own");
-  add_knob(app, flags, "device", "cpu or cuda (default: the run's)");
-  add_knob(app, flags, "threads", "threads that will run it (default: the run's)");
+  add_where_it_runs(app, flags);
+  add_json_flag(app, flags);
+}
+
+void add_predict_flags(CLI::App& app, Flags& flags) {
+  add_run_folder(app, flags);
+  app.add_option("FILES", flags.files, "images, PNG or JPEG; of any size: they are resized as the run's were")->type_name("");
+  add(app, "--top", flags.top, "N", "how many classes of each file, the likeliest first (default: 3)");
+  add_where_it_runs(app, flags);
   add_json_flag(app, flags);
 }
 
@@ -123,7 +135,8 @@ void add_report_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {
-  add(app, "ACTION", flags.action, "", "get: download it; info: what is in it");
+  add(app, "ACTION", flags.action, "",
+      "get: download it; info: what is in it; check: read every file of it, and list those that are bad");
   add(app, "DATA", flags.dataset, "", "embedded, cifar10, or a folder of images");
   add_knob(app, flags, "image_size", "info: size that a folder's images are brought to (default: 32)");
   add_json_flag(app, flags);

@@ -19,6 +19,7 @@ struct Flags {
   std::string command;
   std::optional<std::string> model;   // or a recipe's file
   std::optional<std::string> folder;  // of a run
+  std::vector<std::string> files;     // of images
   std::string action;                 // of `snug data`
   std::string dataset;
 
@@ -36,6 +37,7 @@ struct Flags {
   std::optional<std::string> to;
   bool resume = false;
   bool best = false;
+  std::optional<std::string> top;
 
   std::vector<std::string> disabled_passes;
   std::optional<std::string> dump_after;
@@ -54,6 +56,7 @@ void add_profile_flags(CLI::App& app, Flags& flags);
 void add_train_flags(CLI::App& app, Flags& flags);
 void add_sweep_flags(CLI::App& app, Flags& flags);
 void add_eval_flags(CLI::App& app, Flags& flags);
+void add_predict_flags(CLI::App& app, Flags& flags);
 void add_export_flags(CLI::App& app, Flags& flags);
 void add_report_flags(CLI::App& app, Flags& flags);
 void add_data_flags(CLI::App& app, Flags& flags);

@@ -26,7 +26,7 @@ struct CommandHelp {
   bool shows_models;
 };
 
-constexpr std::array<CommandHelp, 8> kHelp{
+constexpr std::array<CommandHelp, 9> kHelp{
     {{"train",
       "MODEL|recipe.toml [flags]",
       {"snug train small-cnn --budget 2MB --epochs 12",
@@ -52,6 +52,11 @@ constexpr std::array<CommandHelp, 8> kHelp{
       "RUN [flags]",
       {"snug eval runs/wrn-28-2", "snug eval runs/wrn-28-2 --best", "snug eval runs/wrn-28-2 --json"},
       false},
+     {"predict",
+      "RUN FILES... [flags]",
+      {"snug predict runs/wrn-28-2 photo.png", "snug predict runs/wrn-28-2 --best --top 5 *.jpg",
+       "snug predict runs/wrn-28-2 photo.png --json"},
+      false},
      {"export",
       "RUN --to FILE [flags]",
       {"snug export runs/wrn-28-2 --to weights.safetensors", "snug export runs/wrn-28-2 --best --to best.safetensors",
@@ -63,8 +68,8 @@ constexpr std::array<CommandHelp, 8> kHelp{
        "snug plan wrn-28-2 --batch 100 --html wrn.html"},
       false},
      {"data",
-      "get|info DATA [flags]",
-      {"snug data get cifar10", "snug data info embedded", "snug data info photos --image-size 224"},
+      "get|info|check DATA [flags]",
+      {"snug data get cifar10", "snug data info photos --image-size 224", "snug data check photos"},
       false}}};
 
 // A name and its description, wrapped so that it stays in its column.

@@ -11,7 +11,16 @@
 
 namespace snug::cli {
 
+namespace {
+
+bool wrote_something = false;  // as there is one standard output
+
+}  // namespace
+
+bool has_written() { return wrote_something; }
+
 void write_out(std::string_view text) {
+  wrote_something = true;
   const std::string shown = without_controls(text);
   errno = 0;
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && std::fflush(stdout) == 0) return;

@@ -25,6 +25,9 @@ void write_out(std::string_view text);
 // result.
 void write_json(const nlohmann::ordered_json& json);
 
+// Whether standard output was given anything so far.
+bool has_written();
+
 // A line on standard error.
 void note(std::string_view line);
 // The same for sentences of a library, such as data::Description::notes.

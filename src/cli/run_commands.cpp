@@ -1,48 +1,30 @@
 // What is done with a finished run: its accuracy, its weights.
+#include <algorithm>
 #include <filesystem>
 
+#include "api/evaluation.h"
 #include "api/prepare.h"
 #include "api/trained_data.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/recipe_flags.h"
 #include "cli/stop_signal.h"
+#include "cli/trained_run.h"
 #include "report/json.h"
 #include "report/text.h"
-#include "settings/knobs.h"
 #include "train/data_record.h"
 #include "train/overheads.h"
 #include "train/run_folder.h"
+#include "train/scores.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
 
 namespace snug::cli {
 
 namespace {
-
-// The run's last whole snapshot, or that of its best evaluation.
-train::SnapshotInfo find_snapshot(const Flags& flags) {
-  if (!flags.folder) {
-    throw_user_error("'snug {0}' needs the folder of a run, as in 'snug {0} runs/wrn-28-2' (see 'snug {0} --help')",
-                     flags.command);
-  }
-  const std::filesystem::path folder = *flags.folder;
-  if (!std::filesystem::is_directory(folder))
-    throw_user_error("there is no folder '{}'; name one that 'snug train' made", folder.string());
-  train::FoundSnapshot found = train::find_latest_good(folder);
-  for (const std::string& warning : found.warnings) note("snug: " + warning);
-  if (!found.snapshot)
-    throw_user_error("'{}' holds no whole snapshot; train it first, with 'snug train --out {}'", folder.string(),
-                     folder.string());
-  if (!flags.best) return std::move(*found.snapshot);
-  if (!found.snapshot->progress.best_metric) {
-    throw_user_error("the run in '{}' has not been tested yet, so it has no best weights; leave out --best", folder.string());
-  }
-  return train::inspect_snapshot(train::snapshot_path(folder, found.snapshot->progress.best_step));
-}
 
 // A session with the snapshot's weights. It is planned again: what was saved is in logical order and fits any plan. The budget
 // was for training, and kernels of another machine may need more.
@@ -70,6 +52,39 @@ std::unique_ptr<data::Dataset> open_test_data(const Flags& flags, const settings
   return dataset;
 }
 
+nlohmann::ordered_json per_class_json(std::span<const train::ClassTally> tallies, const data::Description& trained) {
+  nlohmann::ordered_json classes = nlohmann::ordered_json::array();
+  for (std::size_t label = 0; label < tallies.size(); ++label) {
+    const train::ClassTally& tally = tallies[label];
+    nlohmann::ordered_json& each = classes.emplace_back();
+    each["class"] = class_name(trained, static_cast<std::int64_t>(label));
+    each["examples"] = tally.examples;
+    each["accuracy"] = nullptr;  // what was not tested has none
+    if (tally.examples > 0) each["accuracy"] = tally.accuracy();
+  }
+  return classes;
+}
+
+// A line for each class that was tested, the worst first, or for the ten worst of many.
+std::string per_class_text(std::span<const train::ClassTally> tallies, const data::Description& trained) {
+  constexpr std::size_t kMostLines = 10;
+  std::vector<std::size_t> labels;
+  for (std::size_t label = 0; label < tallies.size(); ++label) {
+    if (tallies[label].examples > 0) labels.push_back(label);
+  }
+  std::ranges::stable_sort(labels, {}, [&](std::size_t label) { return tallies[label].accuracy(); });
+  const std::size_t shown = std::min(labels.size(), kMostLines);
+  std::string text = shown < labels.size()
+                         ? fmt::format("the {} classes with the lowest accuracy, of {}:\n", shown, labels.size())
+                         : std::string("each class, the lowest accuracy first:\n");
+  for (const std::size_t label : std::span(labels).first(shown)) {
+    const std::string name = class_name(trained, static_cast<std::int64_t>(label));
+    text += fmt::format("  {:6.2f}% of {:>7}  {}\n", 100 * tallies[label].accuracy(),
+                        report::format_count(tallies[label].examples), printable(name));
+  }
+  return text;
+}
+
 }  // namespace
 
 void refuse_run_files(const Flags& flags) {
@@ -80,18 +95,13 @@ void refuse_run_files(const Flags& flags) {
 }
 
 void run_eval(const Flags& flags) {
-  const train::SnapshotInfo snapshot = find_snapshot(flags);
-  settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
-  const data::Description trained = trained_on(snapshot, recipe);
-  recipe.classes = recipe.classes.value_or(trained.classes);
-  recipe.image_size = trained.height;
-  for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
-  settings::check_recipe(recipe, settings::SaidBy::flags);
+  const auto [snapshot, recipe, trained] = open_run(flags);
   const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
-  // Images are normalized as those were that the weights were trained on.
-  train::Session session = open_session(snapshot, recipe, trained);
+  train::Session session = open_evaluation(snapshot, recipe, trained, microbatch_of(recipe));
   const StopSignal stop;
-  const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked());
+  train::ClassTallies tallies(session);
+  const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked(),
+                                                     [&](const data::Batch& batch) { tallies.add(batch); });
   if (result.examples < dataset->description().test_examples)
     throw Interrupted(stop.signal(), "evaluation was interrupted; run it again");
   const LossFacts& loss = *session.loss().facts;
@@ -103,6 +113,7 @@ void run_eval(const Flags& flags) {
                                 {"test_examples", result.examples}};
     json[fmt::format("test_{}", loss.metrics[0])] = result.loss;
     if (!loss.metrics[1].empty()) json[fmt::format("test_{}", loss.metrics[1])] = result.mean_score();
+    json["per_class"] = per_class_json(tallies.classes(), trained);
     train::put_overheads(json, train::measure_overheads(session));
     return write_json(json);
   }
@@ -113,7 +124,8 @@ void run_eval(const Flags& flags) {
           ? fmt::format("{:.2f}% of {} are correct, ", 100 * result.mean_score(), tested)
           : tested + ": " + (loss.metrics[1].empty() ? "" : describe_metric(loss, 1, result.mean_score(), "") + ", ");
   write_out(fmt::format("{} after step {}: {}{}\n", recipe.model, snapshot.counters.step, says,
-                        describe_metric(loss, 0, result.loss, "")));
+                        describe_metric(loss, 0, result.loss, "")) +
+            per_class_text(tallies.classes(), trained));
 }
 
 void run_export(const Flags& flags) {
@@ -121,8 +133,9 @@ void run_export(const Flags& flags) {
   if (!flags.to) throw_user_error("'snug export' needs --to, as in 'snug export {} --to weights.safetensors'", *flags.folder);
   settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
   recipe.device = "cpu";  // nothing is computed, and the run may come from a machine with a GPU
-  const train::Session session = open_session(snapshot, recipe, trained_on(snapshot, recipe));
-  train::export_weights(*flags.to, session);
+  const data::Description trained = trained_on(snapshot, recipe);
+  const train::Session session = open_session(snapshot, recipe, trained);
+  train::export_weights(*flags.to, session, train::weights_metadata(trained));
   if (flags.json) {
     const nlohmann::ordered_json json{
         {"model", recipe.model}, {"run", *flags.folder}, {"step", snapshot.counters.step}, {"to", *flags.to}};

@@ -23,8 +23,17 @@ void check_fixed_size(const std::string& spec, std::int64_t side, const OpenOpti
   }
 }
 
-std::unique_ptr<Dataset> open_folder(const std::string& spec, const OpenOptions& options) {
-  const std::filesystem::path folder(spec);
+std::filesystem::path downloaded_cifar10() {
+  std::filesystem::path folder = cifar10_folder();
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw_user_error("cifar10 is not at {}: run `snug data get cifar10`", folder.string());
+  return folder;
+}
+
+// UserError unless it is a folder.
+std::filesystem::path data_folder(const std::string& spec) {
+  std::filesystem::path folder(spec);
   std::error_code error;
   const auto status = std::filesystem::status(folder, error);
   if (!std::filesystem::exists(status)) {
@@ -36,11 +45,17 @@ std::unique_ptr<Dataset> open_folder(const std::string& spec, const OpenOptions&
     throw_user_error("data '{}' is not a folder: give embedded, cifar10 or the path of a folder of images or CIFAR-10 batches",
                      spec);
   }
+  return folder;
+}
+
+std::unique_ptr<Dataset> open_folder(const std::string& spec, const OpenOptions& options) {
+  const std::filesystem::path folder = data_folder(spec);
   if (is_cifar_folder(folder)) {
     check_fixed_size(spec, kCifarSide, options);
     return open_cifar(folder, spec);
   }
-  return open_image_folder(folder, spec, options.image_size == 0 ? options.default_image_size : options.image_size);
+  return open_image_folder(folder, spec, options.image_size == 0 ? options.default_image_size : options.image_size,
+                           options.bad_images);
 }
 
 }  // namespace
@@ -74,14 +89,16 @@ std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions
   }
   if (spec == "cifar10") {
     check_fixed_size(spec, kCifarSide, options);
-    const std::filesystem::path folder = cifar10_folder();
-    std::error_code error;
-    if (!std::filesystem::is_directory(folder, error)) {
-      throw_user_error("cifar10 is not at {}: run `snug data get cifar10`", folder.string());
-    }
-    return open_cifar(folder, spec);
+    return open_cifar(downloaded_cifar10(), spec);
   }
   return open_folder(spec, options);
+}
+
+CheckedFiles check_dataset(const std::string& spec, const BadFileCallback& use) {
+  if (spec == "embedded") return {};  // no file
+  if (spec == "cifar10") return check_cifar10(downloaded_cifar10(), use);
+  const std::filesystem::path folder = data_folder(spec);
+  return is_cifar_folder(folder) ? check_cifar(folder, use) : check_image_folder(folder, use);
 }
 
 }  // namespace snug::data

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -99,14 +101,28 @@ class ImageDataset : public Dataset {
   void read(Split split, std::int64_t index, std::span<const std::span<std::byte>> inputs) const final;
 };
 
+// What becomes of image files that cannot be read: a UserError when one is reached, or no part of the data set.
+enum class BadImages : std::uint8_t { refused, left_out };
+
 struct OpenOptions {
   std::int64_t image_size = 0;           // image folders: every image is resized to a square of this side
   std::int64_t default_image_size = 32;  // ... of this one where `image_size` is 0
+  BadImages bad_images = BadImages::refused;
 };
 
 // `spec` is "embedded", "cifar10" (in cifar10_folder()), or the path of a folder: of CIFAR-10 binary batches, or of images as
 // PATH/train/CLASS/* and PATH/test/CLASS/*, or as PATH/CLASS/* (then a tenth, chosen by hashes of the names, is set aside for
 // testing). An image size asked of a data set whose images have another, fixed size is a UserError.
 std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions& options);
+
+// Reads every file of a data set and hands out those that are not as they should be, with the reason as a sentence: images that
+// cannot be decoded, batches of CIFAR-10 that are cut short or have labels of no class; those of "cifar10" itself by their
+// checksums. In the order of their paths within a folder. UserError when it is no data set at all.
+struct CheckedFiles {
+  std::int64_t files = 0;
+  std::int64_t bad = 0;
+};
+using BadFileCallback = std::function<void(const std::filesystem::path& file, const std::string& reason)>;
+CheckedFiles check_dataset(const std::string& spec, const BadFileCallback& use);
 
 }  // namespace snug::data

@@ -101,7 +101,7 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
     throw_user_error("{} does not go with the model '{}': {}{}{}", rules.source, program.name, misshaped.front(),
                      and_more(misshaped.size()), rules.way_out);
   }
-  if (!left.empty() && !rules.partial) {
+  if (!left.empty() && !rules.partial && !rules.may_have_more) {
     // The first of the file, not of the map.
     const auto extra = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return left.contains(tensor.name); });

@@ -30,17 +30,19 @@ struct MatchRules {
   std::string_view way_out_of_names = "";  // of tensors that are missing or belong to no state
   // Which tensors of the file belong to no state, and are passed over.
   std::function<bool(std::string_view name)> ignored = nullptr;
-  // The file need not have every state, and may have more.
+  // The file may have tensors that belong to no state.
+  bool may_have_more = false;
+  // The same, and it need not have every state.
   bool partial = false;
 };
 
 // Which tensor of a file belongs to which state.
 struct TensorMatch {
   std::vector<const TensorInfo*> tensors;  // of the states that were wanted, in order; nullptr: not in the file (partial alone)
-  std::size_t unused = 0;                  // tensors of the file that belong to no state (partial alone)
+  std::size_t unused = 0;                  // tensors of the file that belong to no state
 };
-// UserError about the first tensor that has another shape or, unless the rules are partial, is missing or belongs to no state,
-// and how many more there are; it ends with the way out.
+// UserError about the first tensor that has another shape or, unless the rules allow it, is missing or belongs to no state, and
+// how many more there are; it ends with the way out.
 TensorMatch match_tensors(const Program& program, std::span<const StateId> wanted, const SafetensorsHeader& header,
                           const MatchRules& rules);
 

@@ -36,14 +36,16 @@ bool is_better(const LossFacts& facts, double metric, double best) {
 }
 
 ProgramLoss loss_of(const Program& program) {
-  const Section* micro = program.find_section(SectionKind::micro);
-  const Node* node = micro == nullptr ? nullptr : loss_node(*micro);
+  // What trains nothing still evaluates.
+  const Section* section = program.find_section(SectionKind::micro);
+  if (section == nullptr) section = program.find_section(SectionKind::eval);
+  const Node* node = section == nullptr ? nullptr : loss_node(*section);
   if (node == nullptr) throw_user_error("the program of '{}' has no loss", program.name);
   const LossFacts& facts = *node->op->loss;
   ProgramLoss loss{.node = node, .facts = &facts, .rows_per_example = rows_per_example(node->attributes)};
-  loss.labels = input_state(program, *micro, *node, facts.labels);
-  if (facts.labels >= 0) loss.classes = micro->value(node->inputs.front()).type.shape.dims().back();
-  loss.weights = input_state(program, *micro, *node, facts.weights);
+  loss.labels = input_state(program, *section, *node, facts.labels);
+  if (facts.labels >= 0) loss.classes = section->value(node->inputs.front()).type.shape.dims().back();
+  loss.weights = input_state(program, *section, *node, facts.weights);
   const bool weighs = facts.weights >= 0 && static_cast<std::size_t>(facts.weights) < node->inputs.size();
   if (weighs && !loss.weights.valid())
     throw_user_error("the weights of the rows of '{}' are computed; they must be an input, so that their sum is known",

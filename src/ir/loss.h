@@ -9,7 +9,8 @@
 
 namespace snug {
 
-// The loss that a step of the program begins backward with; UserError when it has none.
+// The loss that a step of the program begins backward with, or that of its evaluation where it makes no steps; UserError when it
+// has none.
 struct ProgramLoss {
   const Node* node = nullptr;
   const LossFacts* facts = nullptr;

@@ -222,10 +222,9 @@ class Parser {
     }
     if (!states_.try_emplace(state.name, program_.states.size()).second) throw_user_error("state '{}' appears twice", state.name);
     const StateId id(program_.states.size());
-    if (state.name == "scalars") program_.scalars = id;
-    if (state.name == "metrics") program_.metrics = id;
-    if (state.name == "gradient_norm") program_.gradient_norm = id;
-    if (state.name == "updates") program_.updates = id;
+    for (const KnownState& known : kKnownStates) {
+      if (state.name == known.name) program_.*known.field = id;
+    }
     program_.states.push_back(std::move(state));
   }
 

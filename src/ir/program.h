@@ -135,6 +135,7 @@ struct Program {
   StateId metrics = StateId::none();        // what microbatches add to
   StateId gradient_norm = StateId::none();  // what an update finds out that looks at all gradients
   StateId updates = StateId::none();        // f64[1]: how many updates were made, in programs whose rule counts them
+  StateId scores = StateId::none();         // what the loss judges, one row each, in programs whose evaluation keeps it
   std::vector<Section> sections;
 
   const State& state(StateId id) const { return states[id.index()]; }
@@ -151,6 +152,15 @@ struct Program {
   // The state of that name, or none.
   StateId find_state(std::string_view state_name) const;
 };
+
+// The fields of a program that are states, by the names that such states have.
+struct KnownState {
+  std::string_view name;
+  StateId Program::*field;
+};
+inline constexpr std::array kKnownStates{KnownState{"scalars", &Program::scalars}, KnownState{"metrics", &Program::metrics},
+                                         KnownState{"gradient_norm", &Program::gradient_norm},
+                                         KnownState{"updates", &Program::updates}, KnownState{"scores", &Program::scores}};
 
 // The node whose gradient everything else's follows from (OpDef::loss); none where the section has no loss.
 NodeId find_loss(const Section& section);

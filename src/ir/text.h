@@ -10,8 +10,8 @@
 // `%name` is a transient value, `name@2` the third version of a state. `in %x` says whose bytes an output takes, `using` the
 // kernel, `workspace` its scratch; `in_evaluation %x for %y` at the end of a section `forward` is one of its substitutes.
 // `section micro of 7` runs on 7 examples and reads `images@0 as u8[7x3x32x32]/channels_last`, the first of those staged. Behind
-// the semicolon stand the phase and the layer. States called `scalars`, `metrics`, `gradient_norm` and `updates` are those of the
-// program's fields. `optimizer momentum of w` says what a state is for, and whose.
+// the semicolon stand the phase and the layer. States called `scalars`, `metrics`, `gradient_norm`, `updates` and `scores` are
+// those of the program's fields. `optimizer momentum of w` says what a state is for, and whose.
 #pragma once
 
 #include <string>

@@ -44,8 +44,9 @@ std::vector<StateId> remove_states(Program& program, const std::unordered_set<St
   for (State& state : program.states) {
     if (state.owner.valid()) state.owner = renumbered[state.owner.index()];
   }
-  for (StateId* id : {&program.scalars, &program.metrics, &program.gradient_norm, &program.updates}) {
-    if (id->valid()) *id = renumbered[id->index()];
+  for (const KnownState& known : kKnownStates) {
+    StateId& id = program.*known.field;
+    if (id.valid()) id = renumbered[id.index()];
   }
   return renumbered;
 }

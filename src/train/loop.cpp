@@ -212,9 +212,10 @@ void Loop::stop_for_data(const UserError& error) {
   if (unreadable != nullptr) progress_.extras[kUnreadableExample] = fmt::format("{:x}", unreadable->fingerprint());
   const bool has_snapshot = session_.step() > 0;
   if (has_snapshot) save();
-  throw_user_error("{}; {}; {}, then go on with: snug train --out {} --resume", error.what(),
+  throw_user_error("{}; {}; {}, then go on with: snug train --out {} --resume{}", error.what(),
                    has_snapshot ? fmt::format("the run is saved after step {}", session_.step()) : "no step had been made",
-                   unreadable != nullptr ? "repair or remove that file" : "repair the data", folder_.path().string());
+                   unreadable != nullptr ? "repair or remove that file" : "repair the data", folder_.path().string(),
+                   unreadable != nullptr ? "; or leave it as it is, and add --skip-bad-images" : "");
 }
 
 double Loop::units_per_second() const {
@@ -286,13 +287,15 @@ LoopResult run_loop(Session& session, const data::Dataset& dataset, const LoopSe
   return Loop(session, dataset, settings, std::move(progress), folder, listener, stop).run();
 }
 
-Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop) {
+Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop,
+                      const std::function<void(const data::Batch&)>& after_batch) {
   data::Stream stream(dataset, split, session.plan().program.microbatch, {});
   Result total;
   while (!stop) {
     const std::optional<data::Batch> batch = stream.next();
     if (!batch) break;
     const Result part = session.evaluate(to_examples(*batch));
+    if (after_batch) after_batch(*batch);
     total.loss += part.loss * part.weight;
     total.score += part.score;
     total.weight += part.weight;

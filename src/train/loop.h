@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "data/dataset.h"
+#include "data/stream.h"
 #include "train/rewiring.h"
 #include "train/run_folder.h"
 #include "train/schedule.h"
@@ -71,7 +73,8 @@ LoopResult run_loop(Session& session, const data::Dataset& dataset, const LoopSe
 // In Progress::extras: the fingerprint of the example that could not be read, in hexadecimal. Without it the run may go on.
 inline constexpr const char* kUnreadableExample = "unreadable_example";
 
-// Mean metrics over a whole split, in its own order.
-Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop);
+// Mean metrics over a whole split, in its own order. Batches are of a microbatch at most, and each is shown once it has run.
+Result evaluate_split(Session& session, const data::Dataset& dataset, data::Split split, const std::atomic<bool>& stop,
+                      const std::function<void(const data::Batch&)>& after_batch = {});
 
 }  // namespace snug::train

@@ -224,7 +224,10 @@ Progress load_snapshot(const fs::path& path, Session& session) {
   const Program& program = session.plan().program;
   const std::string source = "'" + path.string() + "'";
   const std::vector<StateId> states = io::states_of(program, kSavedRoles);
-  const io::TensorMatch match = io::match_tensors(program, states, reader.header(), {.source = source, .ignored = is_checksum});
+  // A program that only evaluates has no place for what the optimizer keeps.
+  const bool trains = program.find_section(SectionKind::update) != nullptr;
+  const io::TensorMatch match =
+      io::match_tensors(program, states, reader.header(), {.source = source, .ignored = is_checksum, .may_have_more = !trains});
   for (std::size_t i = 0; i < states.size(); ++i) {
     const io::TensorDType wanted = io::tensor_of(program.state(states[i])).dtype;
     if (match.tensors[i]->dtype != wanted) {

@@ -63,8 +63,8 @@ class NotFinite : public UserError {
 };
 void save_snapshot(const std::filesystem::path& path, const Session& session, const Progress& progress);
 
-// Verifies the whole file, then restores states and counters. On UserError about what is in it the session is as it was; only a
-// disk that fails between the two readings leaves it half restored.
+// Verifies the whole file, then restores states and counters; of a program without updates, those that it has. On UserError about
+// what is in it the session is as it was; only a disk that fails between the two readings leaves it half restored.
 Progress load_snapshot(const std::filesystem::path& path, Session& session);
 
 // Verifies the whole file and says what is in it.

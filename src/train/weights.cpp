@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "base/counted.h"
 #include "base/error.h"
@@ -143,7 +144,18 @@ std::string describe_part(const io::TensorMatch& match, const Program& program, 
 
 }  // namespace
 
-void export_weights(const std::filesystem::path& path, const Session& session) {
+std::map<std::string, std::string> weights_metadata(const data::Description& trained_on) {
+  const auto text = [](const nlohmann::json& json) {
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  };
+  return {{"snug.classes", text(trained_on.class_names)},
+          {"snug.image_size", fmt::format("{}", trained_on.height)},
+          {"snug.mean", text(trained_on.mean)},
+          {"snug.std", text(trained_on.std)}};
+}
+
+void export_weights(const std::filesystem::path& path, const Session& session,
+                    const std::map<std::string, std::string>& metadata) {
   const Program& program = session.plan().program;
   std::vector<StateId> states = io::states_of(program, kWeightRoles);
   std::erase_if(states, [&](StateId id) { return is_sparse_store(program, program.state(id)); });
@@ -155,7 +167,9 @@ void export_weights(const std::filesystem::path& path, const Session& session) {
   tensors.insert(tensors.end(), sparse.begin(), sparse.end());
 
   io::AtomicFile file(path);
-  const std::string header = io::make_safetensors_header(tensors, {{"format", "pt"}, {"model", program.name}});
+  std::map<std::string, std::string> entries{{"format", "pt"}, {"model", program.name}};
+  entries.insert(metadata.begin(), metadata.end());
+  const std::string header = io::make_safetensors_header(tensors, entries);
   file.write(std::as_bytes(std::span(header)));
   for (const StateId id : states)
     session.read_logical_in_pieces(id, [&](std::span<const std::byte> piece) { file.write(piece); });

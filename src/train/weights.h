@@ -1,14 +1,28 @@
-// Weights in and out as safetensors: parameters and running statistics, named like PyTorch's.
+// Weights in and out as safetensors: parameters and running statistics, named like PyTorch's. What else someone needs who uses
+// them stands in the file's metadata, as texts, which every reader of the format passes over:
+//
+//   {"__metadata__": {"format": "pt", "model": "small-cnn",
+//                     "snug.classes": "[\"cat\",\"dog\"]",       what each output of the classifier is called
+//                     "snug.image_size": "32",                   images are squares of this side, ...
+//                     "snug.mean": "[125.3,123.0,113.9]",        ... and each channel of 0..255, R, G, B, less its mean,
+//                     "snug.std": "[63.0,62.1,66.7]"}, ...}      over its standard deviation, is what the network is given
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
+#include "data/dataset.h"
 #include "train/session.h"
 
 namespace snug::train {
 
-// Parameters and running statistics in logical order (O,I,H,W) and their own types.
-void export_weights(const std::filesystem::path& path, const Session& session);
+// The entries snug.* above. A class whose name is not UTF-8, which JSON is, has U+FFFD where it is not.
+std::map<std::string, std::string> weights_metadata(const data::Description& trained_on);
+
+// Parameters and running statistics in logical order (O,I,H,W) and their own types; `metadata` goes with those of the program.
+void export_weights(const std::filesystem::path& path, const Session& session,
+                    const std::map<std::string, std::string>& metadata = {});
 
 // How names in a file become those of the model.
 struct ImportOptions {
@@ -17,10 +31,10 @@ struct ImportOptions {
 };
 
 // From a safetensors file, an index of several or a folder with either (weights_file.h), a piece at a time. Every parameter and
-// running statistic must be there with its shape, as F64, F32, F16 or BF16; PyTorch's `num_batches_tracked` is passed over.
-// UserError naming the first that is missing, unknown or of another shape, how many more there are, and the way out; the session
-// is then as it was. What the file does not give keeps its initial value; a session that begins with a file (Start::from_file)
-// draws only that.
+// running statistic must be there with its shape, as F64, F32, F16 or BF16; PyTorch's `num_batches_tracked` is passed over, and
+// so is all metadata. UserError naming the first that is missing, unknown or of another shape, how many more there are, and the
+// way out; the session is then as it was. What the file does not give keeps its initial value; a session that begins with a file
+// (Start::from_file) draws only that.
 //
 // One difference is no refusal: where the file's classifier has another number of classes, and all else is as it should be, the
 // classifier stays as the session has it, at its initial values for a new one: so is a model tuned to other data.

@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
             "conv3.weight"},
         Bad{"data",
             "'snug data' needs what to do and with which data, as in 'snug data get cifar10' or 'snug data info embedded'"},
-        Bad{"data steal cifar10", "'snug data' can get and info, not 'steal'"},
+        Bad{"data steal cifar10", "'snug data' can get, info and check, not 'steal'"},
         Bad{"data get embedded", "the embedded data is part of the program; there is nothing to download"},
         Bad{"data get mnist", "'mnist' cannot be downloaded; only cifar10 can"}));
 
@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Bad{"train small-cnn --out {dir}/new --init {dir}/nowhere",
                         "'{dir}/nowhere' cannot be read: No such file or directory"},
                     Bad{"train small-cnn --out {dir}/new --init {dir}/cut_weights",
-                        "'{dir}/cut_weights' is not a safetensors file, or is cut short: its header would have 1304 bytes"},
+                        "'{dir}/cut_weights' is not a safetensors file, or is cut short: its header would have 1544 bytes"},
                     Bad{"train small-cnn --out {dir}/new --init {dir}/shorter_weights",
                         "'{dir}/shorter_weights': tensor 'fc.bias' reaches beyond the end of the file, which may be cut short"},
                     Bad{"train small-cnn --out {dir}/new --init {dir}/broken_weights",

@@ -80,6 +80,22 @@ TEST(Failure, AStopThatWasAskedForEndsAsTheSignalWouldHave) {
   EXPECT_EQ(said.sentence, "snug: evaluation was interrupted; run it again\n");
 }
 
+TEST(Failure, OnlyBadInputAndWhatDoesNotFitArePrintedAsJson) {
+  const auto printed = [](const std::exception_ptr& failure) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    report_failure(failure, FailureJson::printed);
+    testing::internal::GetCapturedStderr();
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(printed(std::make_exception_ptr(UserError("no"))),
+            "{\"error\":{\"code\":2,\"kind\":\"bad_input\",\"message\":\"no\"}}\n");
+  EXPECT_NE(printed(std::make_exception_ptr(DoesNotFit("no", 7))).find("\"least_bytes\":7"), std::string::npos);
+  EXPECT_EQ(printed(std::make_exception_ptr(DoesNotFit("no"))).find("least_bytes"), std::string::npos);
+  EXPECT_EQ(printed(std::make_exception_ptr(InternalError("no"))), "");
+  EXPECT_EQ(printed(std::make_exception_ptr(Interrupted(2))), "");
+}
+
 TEST(Failure, NoControlCharacterReachesTheTerminal) {
   EXPECT_EQ(tell(UserError("there is no model '\x1B[2J\xFF'")).sentence, "snug: there is no model '?[2J?'\n");
 }

@@ -143,11 +143,47 @@ TEST(Json, ARefusalNamesTheSmallestBudget) {
   const Ended refused = with_budget(1000);
   EXPECT_EQ(refused.exit_code, 3);
   const Json json = Json::parse(refused.out);
+  EXPECT_EQ(json.at("error").at("code"), 3);
+  EXPECT_EQ(json.at("error").at("kind"), "does_not_fit");
+  EXPECT_EQ(json.at("error").at("message"), json.at("message"));
+  EXPECT_EQ(json.at("error").at("least_bytes"), json.at("smallest_budget_bytes"));
   EXPECT_EQ(json.at("fits"), false);
   EXPECT_EQ("snug: " + json.at("message").get<std::string>() + "\n", refused.err);
   const auto least = json.at("smallest_budget_bytes").get<std::int64_t>();
   EXPECT_EQ(with_budget(least).exit_code, 0);
   EXPECT_EQ(with_budget(least - 1).exit_code, 3);
+}
+
+// Whatever is wrong: a command, a flag, a value, a file, a folder.
+TEST(Json, BadInputIsAnObjectToo) {
+  const std::vector<std::vector<std::string>> asked{{"plan", "no-such-model", "--json"},
+                                                    {"plan", "small-cnn", "--json", "--no-such-flag"},
+                                                    {"--json", "nothing"},
+                                                    {"plan", "small-cnn", "--batch", "0", "--json"},
+                                                    {"train", "small-cnn", "--data", "no-such-folder", "--json"},
+                                                    {"train", "small-cnn", "--json=yes", "--json"},
+                                                    {"eval", "no-such-run", "--json"},
+                                                    {"predict", "no-such-run", "a.png", "--json"},
+                                                    {"export", "no-such-run", "--json"},
+                                                    {"report", "no-such-run", "--json"},
+                                                    {"data", "info", "no-such-folder", "--json"}};
+  for (const auto& words : asked) {
+    SCOPED_TRACE(words[0] + " " + words[1]);
+    const Ended ended = run_snug(words);
+    EXPECT_EQ(ended.exit_code, 2);
+    const Json json = Json::parse(ended.out);
+    EXPECT_EQ(json.size(), 1U);
+    EXPECT_EQ(json.at("error").at("code"), 2);
+    EXPECT_EQ(json.at("error").at("kind"), "bad_input");
+    EXPECT_FALSE(json.at("error").contains("least_bytes"));
+    EXPECT_EQ("snug: " + json.at("error").at("message").get<std::string>() + "\n", ended.err);
+  }
+}
+
+TEST(Json, ARefusalWithoutTheFlagPrintsNothing) {
+  EXPECT_EQ(run_snug({"plan", "no-such-model"}).out, "");
+  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "40", "--budget", "1000"}).out, "");
+  EXPECT_EQ(run_snug({"plan", "no-such-model", "--", "--json"}).out, "");
 }
 
 TEST(Json, KernelsAreListedWhenAskedFor) {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "run_snug.h"
+#include "io/safetensors.h"
+#include "photos.h"
 #include "snapshot_tensors.h"
-#include "support/plain_png.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -17,25 +17,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using support::TemporaryFolder;
 using support::write_plain_png;
-
-// Two classes of `count` images each for training, half as many for testing.
-void make_photos(const fs::path& folder, int count = 8) {
-  for (int i = 0; i < count; ++i) {
-    for (const std::string split : {"train", "test"}) {
-      if (split == "test" && i % 2 != 0) continue;
-      const auto shade = static_cast<std::uint8_t>(20 * i);
-      write_plain_png(folder / split / "a" / (std::to_string(i) + ".png"), 200, shade, 0);
-      write_plain_png(folder / split / "b" / (std::to_string(i) + ".png"), 0, shade, 200);
-    }
-  }
-}
-
-// Runs the command in another working folder.
-Ended run_in(const fs::path& folder, const std::vector<std::string>& arguments) {
-  return run_snug(arguments, [&] {
-    if (chdir(folder.c_str()) != 0) _exit(126);
-  });
-}
 
 Ended train(const fs::path& folder, const std::vector<std::string>& more) {
   std::vector<std::string> words{"train", "small-cnn",       "--batch", "4",     "--threads",
@@ -132,7 +113,10 @@ TEST(RunData, ExportNeedsNothingButTheRun) {
   fs::rename(folder / "photos", folder / "moved");
   const Ended exported = run_in("/", {"export", (folder / "run").string(), "--to", (folder / "w.safetensors").string()});
   EXPECT_EQ(exported.exit_code, 0) << exported.err;
-  EXPECT_TRUE(fs::exists(folder / "w.safetensors"));
+  const auto metadata = io::SafetensorsReader(folder / "w.safetensors").header().metadata;
+  EXPECT_EQ(Json::parse(metadata.at("snug.classes")), Json({"a", "b"}));
+  EXPECT_EQ(metadata.at("snug.image_size"), "32");
+  EXPECT_EQ(Json::parse(metadata.at("snug.mean")).size(), 3U);
   // Testing needs images, from wherever they are now.
   const Ended tested = run_in("/", {"eval", (folder / "run").string(), "--data", (folder / "moved").string()});
   EXPECT_EQ(tested.exit_code, 0) << tested.err;

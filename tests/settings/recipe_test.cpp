@@ -20,6 +20,7 @@ Recipe full_recipe() {
           .classes = 100,
           .image_size = 64,
           .data = "a folder/with \"quotes\" \\ and \xC3\xA4\t\x7F\x01",
+          .skip_bad_images = true,
           .batch = 128,
           .methods = {.precision = DType::f16,
                       .nonzero = 0.3,

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "io/elements.h"
 #include "loose_tensors.h"
@@ -39,6 +40,31 @@ TEST(Weights, FileHasParametersAndRunningStatisticsAlone) {
   for (const LooseTensor& tensor : take_apart(folder / "w")) names.push_back(tensor.info.name);
   EXPECT_EQ(names, (std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var",
                                              "conv2.weight", "conv2.bias", "fc.weight", "fc.bias"}));
+}
+
+TEST(Weights, MetadataSaysHowToUseThemAndIsPassedOverWhenTheyAreRead) {
+  const TemporaryFolder folder;
+  Session session = small_session();
+  const data::Description trained{
+      .height = 8, .width = 8, .class_names = {"cat", "d\"o\tg", "\xFF"}, .mean = {125.25, 0.1, 100}, .std = {63, 1, 7.5}};
+  export_weights(folder / "w", session, weights_metadata(trained));
+  const auto metadata = io::SafetensorsReader(folder / "w").header().metadata;
+  EXPECT_EQ(metadata.at("format"), "pt");
+  EXPECT_EQ(nlohmann::json::parse(metadata.at("snug.classes")), nlohmann::json({"cat", "d\"o\tg", "\uFFFD"}));
+  EXPECT_EQ(metadata.at("snug.image_size"), "8");
+  EXPECT_EQ(nlohmann::json::parse(metadata.at("snug.mean")), nlohmann::json(trained.mean));
+  EXPECT_EQ(nlohmann::json::parse(metadata.at("snug.std")), nlohmann::json(trained.std));
+
+  // Read as any reader does: a length, an object whose metadata are texts, and the tensors' bytes behind it.
+  const std::string bytes = bytes_of(folder / "w");
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const nlohmann::json header = nlohmann::json::parse(bytes.substr(sizeof length, length));
+  for (const auto& [key, value] : header.at("__metadata__").items()) EXPECT_TRUE(value.is_string()) << key;
+
+  Session other = small_session(/*seed=*/1);
+  EXPECT_EQ(import_weights(folder / "w", other), "");
+  EXPECT_EQ(other.read_state("fc.weight"), session.read_state("fc.weight"));
 }
 
 TEST(Weights, EveryFloatingTypeIsConverted) {

@@ -79,6 +79,40 @@ std::vector<std::string> read_class_names(const std::filesystem::path& path) {
   return names;
 }
 
+struct BatchFile {
+  std::filesystem::path path;
+  File file;
+  std::int64_t records = 0;
+  std::int64_t first = 0;  // index of its first record in the split
+};
+
+BatchFile open_batch(const std::filesystem::path& path) {
+  BatchFile batch{.path = path, .file = open_regular_file(path)};
+  const std::int64_t size = file_size(batch.file, path);
+  if (size == 0) throw_user_error("{} is empty", path.string());
+  if (size % kCifarRecordBytes != 0) {
+    throw_user_error("{} is cut short or is not CIFAR-10: its {} bytes are not a whole number of records of {}", path.string(),
+                     size, kCifarRecordBytes);
+  }
+  batch.records = size / kCifarRecordBytes;
+  return batch;
+}
+
+void check_label(const BatchFile& batch, std::int64_t record, std::int32_t label, std::int64_t classes) {
+  if (label < classes) return;
+  throw_user_error("{} is not CIFAR-10: record {} has label {}, but there are {} classes", batch.path.string(), record, label,
+                   classes);
+}
+
+void check_batch(const std::filesystem::path& path, std::int64_t classes) {
+  const BatchFile batch = open_batch(path);
+  std::array<std::byte, kCifarRecordBytes> bytes;
+  for (std::int64_t record = 0; record < batch.records; ++record) {
+    read_at(batch.file, batch.path, record * kCifarRecordBytes, bytes);
+    check_label(batch, record, std::to_integer<std::int32_t>(bytes[0]), classes);
+  }
+}
+
 class Cifar : public ImageDataset {
  public:
   Cifar(const std::filesystem::path& folder, const std::string& name) {
@@ -112,10 +146,7 @@ class Cifar : public ImageDataset {
     std::array<std::byte, kCifarRecordBytes> bytes;
     read_at(batch.file, batch.path, record * kCifarRecordBytes, bytes);
     const auto label = std::to_integer<std::int32_t>(bytes[0]);
-    if (label >= description_.classes) {
-      throw_user_error("{} is not CIFAR-10: record {} has label {}, but there are {} classes", batch.path.string(), record, label,
-                       description_.classes);
-    }
+    check_label(batch, record, label, description_.classes);
     const std::byte* red = bytes.data() + 1;
     for (std::size_t i = 0; i < kCifarPlane; ++i) {
       pixels[3 * i] = red[i];
@@ -126,25 +157,6 @@ class Cifar : public ImageDataset {
   }
 
  private:
-  struct BatchFile {
-    std::filesystem::path path;
-    File file;
-    std::int64_t records = 0;
-    std::int64_t first = 0;  // index of its first record in the split
-  };
-
-  static BatchFile open_batch(const std::filesystem::path& path) {
-    BatchFile batch{.path = path, .file = open_regular_file(path)};
-    const std::int64_t size = file_size(batch.file, path);
-    if (size == 0) throw_user_error("{} is empty", path.string());
-    if (size % kCifarRecordBytes != 0) {
-      throw_user_error("{} is cut short or is not CIFAR-10: its {} bytes are not a whole number of records of {}", path.string(),
-                       size, kCifarRecordBytes);
-    }
-    batch.records = size / kCifarRecordBytes;
-    return batch;
-  }
-
   static std::int64_t place_in_order(std::vector<BatchFile>& files) {
     std::int64_t records = 0;
     for (BatchFile& file : files) {
@@ -168,6 +180,23 @@ bool is_cifar_folder(const std::filesystem::path& folder) {
 
 std::unique_ptr<Dataset> open_cifar(const std::filesystem::path& folder, const std::string& name) {
   return std::make_unique<Cifar>(folder, name);
+}
+
+CheckedFiles check_cifar(const std::filesystem::path& folder, const BadFileCallback& use) {
+  const auto classes = static_cast<std::int64_t>(read_class_names(folder / "batches.meta.txt").size());
+  std::vector<Numbered> files = training_files(folder);
+  files.push_back({.number = 0, .path = folder / "test_batch.bin"});
+  CheckedFiles checked;
+  for (const Numbered& file : files) {
+    ++checked.files;
+    try {
+      check_batch(file.path, classes);
+    } catch (const UserError& error) {
+      ++checked.bad;
+      use(file.path, error.what());
+    }
+  }
+  return checked;
 }
 
 }  // namespace snug::data

@@ -23,4 +23,7 @@ bool is_cifar_folder(const std::filesystem::path& folder);
 // to be called.
 std::unique_ptr<Dataset> open_cifar(const std::filesystem::path& folder, const std::string& name);
 
+// Reads every batch of such a folder (see check_dataset).
+CheckedFiles check_cifar(const std::filesystem::path& folder, const BadFileCallback& use);
+
 }  // namespace snug::data

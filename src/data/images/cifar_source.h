@@ -29,6 +29,8 @@ struct CifarSource {
 
 const CifarSource& cifar10_source();
 
+CheckedFiles check_cifar_source(const CifarSource& source, const std::filesystem::path& folder, const BadFileCallback& use);
+
 GetResult get_cifar(const CifarSource& source, const std::filesystem::path& target, const GetProgressCallback& progress);
 
 }  // namespace snug::data

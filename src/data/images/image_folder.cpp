@@ -1,23 +1,20 @@
 #include "data/images/image_folder.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <dirent.h>
 #include <functional>
 #include <memory>
 #include <string_view>
-#include <sys/stat.h>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/philox.h"
 #include "base/printable.h"
 #include "data/external_sort.h"
-#include "data/file.h"
 #include "data/file_index.h"
-#include "data/file_source.h"
-#include "data/images/image.h"
+#include "data/images/class_folders.h"
+#include "data/images/image_file.h"
+#include "data/images/readable_images.h"
 #include "data/images/statistics.h"
 
 namespace snug::data {
@@ -26,61 +23,6 @@ namespace {
 
 // Decoding takes milliseconds for a photograph: a few hundred are enough for means and deviations.
 constexpr std::int64_t kMeasured = 256;
-// Their names are in memory.
-constexpr std::size_t kMostClasses = 100'000;
-
-enum class EntryKind { folder, file, other };
-
-// Calls `take` for every entry whose name does not begin with a dot, in whatever order the system has them. Links are followed.
-void for_each_entry(const std::filesystem::path& folder, const std::function<void(std::string_view name, EntryKind kind)>& take) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(folder.c_str()), ::closedir);
-  if (listing == nullptr) throw_user_error("folder {} cannot be read: {}", folder.string(), system_message(errno));
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(listing.get());
-    if (entry == nullptr && errno != 0) throw_user_error("folder {} cannot be read: {}", folder.string(), system_message(errno));
-    if (entry == nullptr) return;
-    if (entry->d_name[0] == '.') continue;
-    EntryKind kind = entry->d_type == DT_DIR ? EntryKind::folder : entry->d_type == DT_REG ? EntryKind::file : EntryKind::other;
-    if (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN) {
-      struct stat status {};
-      if (::fstatat(::dirfd(listing.get()), entry->d_name, &status, 0) != 0) {
-        throw_user_error("{} cannot be read: {}", (folder / entry->d_name).string(), system_message(errno));
-      }
-      kind = S_ISDIR(status.st_mode) ? EntryKind::folder : S_ISREG(status.st_mode) ? EntryKind::file : EntryKind::other;
-    }
-    take(entry->d_name, kind);
-  }
-}
-
-bool is_image_name(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  std::string ending(name.substr(dot + 1));
-  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return ending == "png" || ending == "jpg" || ending == "jpeg";
-}
-
-bool is_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::is_directory(path, error);
-}
-
-std::vector<std::string> class_folders(const std::filesystem::path& folder) {
-  std::vector<std::string> names;
-  for_each_entry(folder, [&](std::string_view name, EntryKind kind) {
-    if (kind != EntryKind::folder) return;
-    if (names.size() == kMostClasses) throw_user_error("{} has more than {} class folders", folder.string(), kMostClasses);
-    names.emplace_back(name);
-  });
-  if (names.empty()) {
-    throw_user_error("{} has neither CIFAR-10 batches nor a folder of images for each class, as in {}", folder.string(),
-                     (folder / "cat" / "1.png").string());
-  }
-  std::ranges::sort(names);
-  return names;
-}
-
 // Where a file stands in the order by which files are set aside: eight bytes that look random, then the name. FNV-1a, then mixed:
 // names that differ by a digit must not stand together.
 std::string place_of(std::string_view class_name, std::string_view file_name) {
@@ -101,29 +43,24 @@ std::string place_of(std::string_view class_name, std::string_view file_name) {
 
 class ImageFolder : public ImageDataset {
  public:
-  ImageFolder(const std::filesystem::path& folder, const std::string& name, std::int64_t side) {
+  ImageFolder(const std::filesystem::path& folder, const std::string& name, std::int64_t side, BadImages bad_images)
+      : bad_images_(bad_images) {
     description_.name = name;
     description_.channels = 3;
     description_.height = side;
     description_.width = side;
-    const bool has_train = is_folder(folder / "train");
-    const bool has_test = is_folder(folder / "test");
-    if (has_train != has_test) {
-      throw_user_error("{} has a folder {} but none named {}: make both, or let {} have the class folders themselves",
-                       folder.string(), has_train ? "train" : "test", has_train ? "test" : "train", folder.string());
-    }
-    train_.folder = has_train ? folder / "train" : folder;
-    test_.folder = has_test ? folder / "test" : folder;
-    if (has_train) {
+    const ClassFolders found = find_class_folders(folder);
+    train_.folder = found.train;
+    test_.folder = found.test;
+    if (found.is_divided) {
       train_.prefix = "train/";
       test_.prefix = "test/";
     }
-    description_.class_names = class_folders(train_.folder);
+    description_.class_names = found.names;
     description_.classes = static_cast<std::int64_t>(description_.class_names.size());
-    if (has_train) {
-      check_test_classes();
-      list_split(train_, "train");
-      list_split(test_, "test");
+    if (found.is_divided) {
+      list_split(train_, found.names);
+      list_split(test_, found.test_names);
     } else {
       list_and_divide();
     }
@@ -144,6 +81,10 @@ class ImageFolder : public ImageDataset {
               : fmt::format("{} files in the class folders of {} are not .png, .jpg or .jpeg and are left out; the first is {}",
                             left_out_, folder.string(), names));
     }
+    if (unreadable_ > 0) {
+      description_.notes.push_back(fmt::format("left out {} that cannot be read; snug data check {} lists them",
+                                               counted(unreadable_, "image"), printable(folder.string(), 200)));
+    }
     measure_channels(*this, kMeasured, description_);
   }
 
@@ -155,10 +96,7 @@ class ImageFolder : public ImageDataset {
     const std::string& class_name = description_.class_names[static_cast<std::size_t>(entry.label)];
     const std::filesystem::path path = side.folder / class_name / std::filesystem::path(entry.name);
     try {
-      FileSource source(path);
-      Resizer resizer(description_.width, pixels);
-      decode_image(source, path.string(), resizer);
-      SNUG_CHECK(resizer.complete(), "{} was decoded only in part", path.string());
+      read_image_file(path, description_.width, pixels);
     } catch (const UserError& error) {
       throw UnreadableExample(error.what(), fingerprint_of(side.name_of(class_name, entry.name)));
     }
@@ -185,38 +123,40 @@ class ImageFolder : public ImageDataset {
   // The names of a class's images, in whatever order the system has them; what else lies there is counted.
   void for_each_image(const std::filesystem::path& folder, const std::function<void(std::string_view)>& take) {
     bool any = false;
+    std::int64_t taken = 0;
+    ReadableImages readable(folder, [&](std::string_view name) {
+      ++taken;
+      take(name);
+    });
     for_each_entry(folder, [&](std::string_view name, EntryKind kind) {
       if (kind != EntryKind::file) return;
       if (is_image_name(name)) {
         any = true;
+        if (bad_images_ == BadImages::left_out) return readable.add(name);
+        ++taken;
         return take(name);
       }
       ++left_out_;
       if (const std::string path = (folder / name).string(); left_out_ == 1 || path < first_left_out_) first_left_out_ = path;
     });
+    readable.finish();
+    unreadable_ += readable.unreadable();
     if (!any) {
       throw_user_error("class folder {} has no .png, .jpg or .jpeg file directly in it: add images or remove the folder",
                        folder.string());
     }
-  }
-
-  void check_test_classes() const {
-    for (const std::string& name : class_folders(test_.folder)) {
-      if (!std::ranges::binary_search(description_.class_names, name)) {
-        throw_user_error("class {} is in {} but not in {}: nothing could be learned of it", name, test_.folder.string(),
-                         train_.folder.string());
-      }
+    if (taken == 0) {
+      throw_user_error("class folder {} has no image that can be read: repair its images or remove the folder", folder.string());
     }
   }
 
   // A class of training need not be tested.
-  void list_split(Side& side, std::string_view split) {
-    for (std::size_t label = 0; label < description_.class_names.size(); ++label) {
-      const std::filesystem::path folder = side.folder / description_.class_names[label];
-      if (split == "test" && !is_folder(folder)) continue;
+  void list_split(Side& side, const std::vector<std::string>& classes) {
+    for (const std::string& class_name : classes) {
       ExternalSort names;
-      for_each_image(folder, [&](std::string_view name) { names.add(name); });
-      names.drain([&](std::string_view name) { append(side, label, name); });
+      for_each_image(side.folder / class_name, [&](std::string_view name) { names.add(name); });
+      const auto label = std::ranges::lower_bound(description_.class_names, class_name) - description_.class_names.begin();
+      names.drain([&](std::string_view name) { append(side, static_cast<std::size_t>(label), name); });
     }
   }
 
@@ -235,6 +175,7 @@ class ImageFolder : public ImageDataset {
     // Each class was too small for a tenth of its own: all of it once more, and one image of the largest is for testing.
     train_.files = FileIndex();
     left_out_ = 0;
+    unreadable_ = 0;
     description_.fingerprint = 0;
     for (std::size_t label = 0; label < description_.class_names.size(); ++label) divide_class(label, label == largest ? 1 : 0);
   }
@@ -274,14 +215,38 @@ class ImageFolder : public ImageDataset {
   Description description_;
   Side train_;
   Side test_;
-  std::int64_t left_out_ = 0;  // files that are no images
+  BadImages bad_images_;
+  std::int64_t unreadable_ = 0;  // images that are left out
+  std::int64_t left_out_ = 0;    // files that are no images
   std::string first_left_out_;
 };
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_image_folder(const std::filesystem::path& folder, const std::string& name, std::int64_t side) {
-  return std::make_unique<ImageFolder>(folder, name, side);
+std::unique_ptr<Dataset> open_image_folder(const std::filesystem::path& folder, const std::string& name, std::int64_t side,
+                                           BadImages bad_images) {
+  return std::make_unique<ImageFolder>(folder, name, side, bad_images);
+}
+
+CheckedFiles check_image_folder(const std::filesystem::path& folder, const BadFileCallback& use) {
+  const ClassFolders found = find_class_folders(folder);
+  CheckedFiles checked;
+  const auto check = [&](const std::filesystem::path& split, const std::vector<std::string>& classes) {
+    for (const std::string& class_name : classes) {
+      ExternalSort names;
+      for_each_entry(split / class_name, [&](std::string_view name, EntryKind kind) {
+        if (kind == EntryKind::file && is_image_name(name)) names.add(name);
+      });
+      ReadableImages readable(split / class_name, {}, use);
+      checked.files += names.size();
+      names.drain([&](std::string_view name) { readable.add(name); });
+      readable.finish();
+      checked.bad += readable.unreadable();
+    }
+  };
+  check(found.train, found.names);
+  check(found.test, found.test_names);
+  return checked;
 }
 
 }  // namespace snug::data

@@ -20,6 +20,13 @@ inline constexpr std::int64_t kMostImageSize = 4096;
 //
 // The list of files lies in unnamed temporary files. Resident are the names of the classes, a bounded run while sorting, and,
 // during a read, a few rows of the image or, for interlaced and progressive ones, up to ImageLimits::buffered_bytes.
-std::unique_ptr<Dataset> open_image_folder(const std::filesystem::path& folder, const std::string& name, std::int64_t side);
+//
+// Where bad images are left out, every image is decoded once before, on all cores, and the data set is what it would be were the
+// bad ones not there; Description::notes says how many they are.
+std::unique_ptr<Dataset> open_image_folder(const std::filesystem::path& folder, const std::string& name, std::int64_t side,
+                                           BadImages bad_images = BadImages::refused);
+
+// Decodes every image of such a folder (see check_dataset). UserError when it is not laid out as one.
+CheckedFiles check_image_folder(const std::filesystem::path& folder, const BadFileCallback& use);
 
 }  // namespace snug::data

@@ -1,0 +1,45 @@
+// Trained weights put to use: a plan for evaluation alone, and a session with the weights of a snapshot.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset.h"
+#include "settings/recipe.h"
+#include "train/scores.h"
+#include "train/session.h"
+#include "train/snapshot.h"
+
+namespace snug {
+
+// The recipe's model for that data, evaluation alone, which keeps its scores: `examples` at a time. What it takes has nothing to
+// do with the run's budget: no gradients, nothing kept for backward.
+Plan evaluation_plan(const settings::Recipe& recipe, const data::Description& data, const Backend& backend,
+                     std::int64_t examples);
+
+// How many examples the run's steps take at a time.
+std::int64_t microbatch_of(const settings::Recipe& recipe);
+
+// A session for that plan, with the snapshot's weights: they are in logical order, and fit any plan of the model.
+train::Session open_evaluation(const train::SnapshotInfo& snapshot, const settings::Recipe& recipe, const data::Description& data,
+                               std::int64_t examples);
+
+// What the weights say of one file.
+struct Prediction {
+  std::string_view file;
+  std::vector<train::ClassProbability> classes;  // the likeliest first
+};
+
+// Reads image files (PNG, JPEG), brought to the size that the session's network was trained on, and hands out the `most`
+// likeliest classes of each, in order. Takes the pixels of one microbatch beside the session. UserError naming the first file
+// that cannot be read, after those before it.
+void predict_files(train::Session& session, const data::Description& trained, std::span<const std::string> files,
+                   std::size_t most, const std::function<void(const Prediction&)>& use);
+
+// What a label is called. A network may tell more classes apart than its data had.
+std::string class_name(const data::Description& trained, std::int64_t label);
+
+}  // namespace snug

@@ -1,0 +1,43 @@
+#include "cli/trained_run.h"
+
+#include <filesystem>
+
+#include "api/trained_data.h"
+#include "base/error.h"
+#include "cli/output.h"
+#include "settings/knobs.h"
+
+namespace snug::cli {
+
+train::SnapshotInfo find_snapshot(const Flags& flags) {
+  if (!flags.folder) {
+    throw_user_error("'snug {0}' needs the folder of a run, as in 'snug {0} runs/wrn-28-2' (see 'snug {0} --help')",
+                     flags.command);
+  }
+  const std::filesystem::path folder = *flags.folder;
+  if (!std::filesystem::is_directory(folder))
+    throw_user_error("there is no folder '{}'; name one that 'snug train' made", folder.string());
+  train::FoundSnapshot found = train::find_latest_good(folder);
+  for (const std::string& warning : found.warnings) note("snug: " + warning);
+  if (!found.snapshot)
+    throw_user_error("'{}' holds no whole snapshot; train it first, with 'snug train --out {}'", folder.string(),
+                     folder.string());
+  if (!flags.best) return std::move(*found.snapshot);
+  if (!found.snapshot->progress.best_metric) {
+    throw_user_error("the run in '{}' has not been tested yet, so it has no best weights; leave out --best", folder.string());
+  }
+  return train::inspect_snapshot(train::snapshot_path(folder, found.snapshot->progress.best_step));
+}
+
+TrainedRun open_run(const Flags& flags) {
+  train::SnapshotInfo snapshot = find_snapshot(flags);
+  settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
+  data::Description trained = trained_on(snapshot, recipe);
+  recipe.classes = recipe.classes.value_or(trained.classes);
+  recipe.image_size = trained.height;
+  for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
+  settings::check_recipe(recipe, settings::SaidBy::flags);
+  return {.snapshot = std::move(snapshot), .recipe = std::move(recipe), .trained = std::move(trained)};
+}
+
+}  // namespace snug::cli

@@ -1,0 +1,23 @@
+// The run that a command is given: its weights, and what they were trained on.
+#pragma once
+
+#include "cli/flags.h"
+#include "data/dataset.h"
+#include "settings/recipe.h"
+#include "train/snapshot.h"
+
+namespace snug::cli {
+
+// The last whole snapshot of the run that the flags name, or that of its best evaluation. UserError when there is none; damaged
+// ones that were passed over are said.
+train::SnapshotInfo find_snapshot(const Flags& flags);
+
+struct TrainedRun {
+  train::SnapshotInfo snapshot;
+  // The snapshot's, of just the model that was trained, with the flags that were given.
+  settings::Recipe recipe;
+  data::Description trained;  // images are normalized as those were that the weights were trained on
+};
+TrainedRun open_run(const Flags& flags);
+
+}  // namespace snug::cli
