@@ -20,8 +20,8 @@ LIMITS = {
     "Narrower": ("lines", r"\bNarrower\b", (), 0),
     # A knob is one row of a table.
     "files that name momentum_bits": ("files", r"\bmomentum_bits\b", (), 12),
-    "files that name compress": ("files", r"compress", (), 27),
-    "files that name statistics_group": ("files", r"\bstatistics_group\b", (), 23),
+    "files that name compress": ("files", r"compress", (), 26),
+    "files that name statistics_group": ("files", r"\bstatistics_group\b", (), 21),
 }
 
 

@@ -31,15 +31,6 @@ Shape own_shape(const std::string& model, std::int64_t image_size) {
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
 bool augments(const settings::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
 
-void refuse_what_the_cpu_alone_does(const settings::Recipe& recipe) {
-  if (recipe.methods.compress_bits)
-    throw_user_error("'{}' cannot keep activations in few bits so far; leave out --compress, or use --device cpu", recipe.device);
-  if (recipe.methods.momentum_bits.value_or(32) != 32)
-    throw_user_error("'{}' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu", recipe.device);
-  if (recipe.methods.drop_gradients.value_or(false))
-    throw_user_error("'{}' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu", recipe.device);
-}
-
 }  // namespace
 
 std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe) {
@@ -56,7 +47,6 @@ data::Description random_description(const settings::Recipe& recipe) {
 }
 
 Backend open_backend(const settings::Recipe& recipe) {
-  if (recipe.device != "cpu") refuse_what_the_cpu_alone_does(recipe);
   if (recipe.device == "cuda") return backends::load_cuda_backend();
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
@@ -77,7 +67,6 @@ FitRequest request_of(std::function<Program(std::int64_t microbatch)> model, con
           .given = recipe.methods,
           .budget = recipe.budget_bytes,
           .min_microbatch = recipe.min_microbatch.value_or(10),
-          .statistics_group = recipe.statistics_group.value_or(0),
           .allowed = parse_allowance(recipe.allow),
           .narrow_precision = recipe.device == "cuda" ? DType::f16 : DType::bf16,
           .stochastic_rounding = recipe.rounding ? std::optional(*recipe.rounding == "stochastic") : std::nullopt};
@@ -99,7 +88,7 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
                                                              .augment = augments(recipe),
                                                              .mean = data.mean,
                                                              .std = data.std,
-                                                             .statistics_group = recipe.statistics_group.value_or(0)});
+                                                             .statistics_group = recipe.methods.statistics_group.value_or(0)});
     frontend::freeze(model, recipe.freeze);
     return model;
   };
@@ -107,7 +96,7 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
 }
 
 settings::Recipe without_statistics_of_batches(settings::Recipe recipe) {
-  recipe.statistics_group.reset();
+  recipe.methods.statistics_group.reset();
   return recipe;
 }
 
@@ -152,6 +141,7 @@ Bytes plain_peak(const settings::Recipe& recipe, const data::Description& data, 
   plain.budget.reset();
   plain.given = {.precision = plain.given.precision,
                  .momentum_bits = plain.given.momentum_bits,
+                 .statistics_group = plain.given.statistics_group,
                  .offload = plain.given.offload,
                  .drop_gradients = plain.given.drop_gradients,
                  .prepack_weights = plain.given.prepack_weights};
@@ -165,6 +155,7 @@ Methods methods_of(const Plan& plan, const Methods& otherwise) {
     methods.nonzero = otherwise.nonzero;
     methods.momentum_bits = otherwise.momentum_bits;
   }
+  if (!methods.statistics_group) methods.statistics_group = otherwise.statistics_group;
   if (!methods.checkpoint) {
     methods.checkpoint = otherwise.checkpoint;
     methods.workspace_limit = otherwise.workspace_limit;

@@ -67,7 +67,10 @@ Plan plan_from_file(const std::filesystem::path& path, settings::Recipe& recipe,
   const bool says_form = plan.methods.precision.has_value();
   const Methods& form = recipe.methods;
   plan.methods = methods_of(
-      plan, {.precision = form.precision.value_or(DType::f32), .nonzero = form.nonzero, .momentum_bits = form.momentum_bits});
+      plan, {.precision = form.precision.value_or(DType::f32),
+             .nonzero = form.nonzero,
+             .momentum_bits = form.momentum_bits,
+             .statistics_group = form.statistics_group});
   settings::Recipe planned = recipe;
   planned.methods = plan.methods;
   if (!planned.methods.nonzero) planned.sparse = {};
@@ -126,8 +129,7 @@ train::FoundSnapshot latest_snapshot(const train::RunFolder& folder, const RunSe
 }  // namespace
 
 void TrainingRun::describe_plan(const Costs& costs, const Backend& backend, const RunSettings& settings) {
-  plan_context_ = {.statistics_group = recipe_.statistics_group.value_or(0),
-                   .budget = recipe_.budget_bytes,
+  plan_context_ = {.budget = recipe_.budget_bytes,
                    .backend = std::string(backend.name),
                    .threads = thread_count(static_cast<int>(recipe_.threads)),
                    .predicted_step_seconds = predict_step_seconds(costs, plan(), backend),

@@ -81,7 +81,7 @@ settings::Recipe recipe_of(const TrainingOptions& options, const std::string& mo
                                         .weight_decay = options.weight_decay}};
   if (options.microbatch > 0) recipe.methods.microbatch = options.microbatch;
   if (options.statistics_group != 0)
-    recipe.statistics_group = options.statistics_group;
+    recipe.methods.statistics_group = options.statistics_group;
   else
     recipe.min_microbatch = options.min_microbatch;
   if (precision != DType::f32) recipe.methods.precision = precision;
@@ -126,12 +126,14 @@ train::Examples Trainer::Impl::check(std::span<const Input> inputs) {
   named_.clear();
   converted_.assign(inputs.size(), {});
   std::optional<std::size_t> count;
+  const std::string_view labels = session->loss().labels.valid() ? program.state(session->loss().labels).name : "";
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Input& input = inputs[i];
-    const StateId id = program.find_state(input.name());
-    if (!id.valid() || program.state(id).role != Role::input)
-      throw_user_error("the model '{}' has no input '{}'", program.name, input.name());
-    const Type& type = program.state(id).type;
+    const auto state = std::ranges::find_if(program.states, [&](const State& candidate) {
+      return candidate.role == Role::input && candidate.name == input.name();
+    });
+    if (state == program.states.end()) throw_user_error("the model '{}' has no input '{}'", program.name, input.name());
+    const Type& type = state->type;
     const DType given = dtype_of(input.element());
     std::span<const std::byte> bytes = input.bytes();
     if (given == DType::f32 && is_floating(type.dtype) && type.dtype != DType::f32) {
@@ -144,7 +146,7 @@ train::Examples Trainer::Impl::check(std::span<const Input> inputs) {
                        snug::name_of(given));
     }
     named_.push_back({.name = input.name(), .bytes = bytes});
-    if (id == session->loss().labels || !count) {
+    if (!count || state->name == labels) {
       const auto example_bytes = static_cast<std::size_t>(type.bytes().count() / program.microbatch);
       count = bytes.size() / example_bytes;
     }
@@ -156,7 +158,7 @@ Trainer::Impl::Impl(const Model& model, const settings::Recipe& recipe, const st
   Backend backend = open_backend(recipe);
   const Costs costs = find_costs(costs_choice == "machine" ? std::nullopt : std::optional(costs_choice), backend);
   const auto program_of = [&](std::int64_t microbatch) {
-    return Access::of(model).program({.batch = microbatch, .statistics_group = recipe.statistics_group.value_or(0)});
+    return Access::of(model).program({.batch = microbatch, .statistics_group = recipe.methods.statistics_group.value_or(0)});
   };
   FitRequest request = request_of(program_of, recipe, costs.table());
   if (checking) request.options.red_zone = Bytes(128);

@@ -60,8 +60,7 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   request.options.costs = costs.table();
   Fit found = fit(request, backend);
   note_each(unkept_limits(request, found.plan));
-  report::PlanContext context{.statistics_group = recipe.statistics_group.value_or(0),
-                              .budget = recipe.budget_bytes,
+  report::PlanContext context{.budget = recipe.budget_bytes,
                               .backend = std::string(backend.name),
                               .threads = thread_count(static_cast<int>(recipe.threads)),
                               .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),

@@ -36,12 +36,7 @@ std::string opening(const TrainingRun& run) {
   out += fmt::format("{} of {}", number(static_cast<std::int64_t>(run.total_steps()), "step", "steps"),
                      number(plan.program.batch, "example", "examples"));
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
-  if (run.recipe().statistics_group) out += fmt::format(", batch norm over groups of {}", *run.recipe().statistics_group);
-  const Methods& methods = plan.methods;
-  if (methods.precision != DType::f32) out += fmt::format(", {}", precision_name(*methods.precision));
-  if (methods.nonzero) out += fmt::format(", {:g}% of the convolutions' weights", 100 * *methods.nonzero);
-  if (methods.compress_bits) out += fmt::format(", activations kept in {} bits", *methods.compress_bits);
-  out += fmt::format("; planned {}", format_bytes(plan.planned_peak_bytes));
+  out += fmt::format("{}; planned {}", report::inexact_methods(plan.methods), format_bytes(plan.planned_peak_bytes));
   if (run.recipe().budget_bytes) out += fmt::format(" of {}", format_bytes(*run.recipe().budget_bytes));
   if (const Bytes host = plan.host.planned_peak_bytes; host > Bytes(0))
     out += fmt::format(" and {} of host memory", format_bytes(host));

@@ -35,6 +35,13 @@ TrainedRun open_run(const Flags& flags) {
   data::Description trained = trained_on(snapshot, recipe);
   recipe.classes = recipe.classes.value_or(trained.classes);
   recipe.image_size = trained.height;
+  // The other methods are of training, and may be those of another device.
+  const Methods& made = recipe.methods;
+  recipe.methods = {.precision = made.precision,
+                    .nonzero = made.nonzero,
+                    .microbatch = made.microbatch,
+                    .workspace_limit = made.workspace_limit};
+  recipe.allow = settings::Recipe().allow;
   for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
   settings::check_recipe(recipe, settings::SaidBy::flags);
   return {.snapshot = std::move(snapshot), .recipe = std::move(recipe), .trained = std::move(trained)};

@@ -21,6 +21,7 @@ void for_each_method(M& methods, const Visitor& visit) {
   visit("nonzero", methods.nonzero);
   visit("momentum_bits", methods.momentum_bits);
   visit("microbatch", methods.microbatch);
+  visit("statistics_group", methods.statistics_group);
   visit("checkpoint", methods.checkpoint);
   visit("compress", methods.compress_bits);
   visit("offload", methods.offload);

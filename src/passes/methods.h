@@ -19,6 +19,7 @@ struct Methods {
   std::optional<double> nonzero;                 // share of the convolutions' weights that is stored
   std::optional<std::int64_t> momentum_bits;     // of an element of large momenta: 8 or 32
   std::optional<std::int64_t> microbatch;        // examples per run of forward and backward
+  std::optional<std::int64_t> statistics_group;  // examples whose batch-norm statistics are taken together; else the microbatch
   std::optional<CheckpointStrategy> checkpoint;  // what backward recomputes instead of keeping
   std::optional<std::int64_t> compress_bits;     // of an element that waits for backward: 8, 4 or 2
   std::optional<bool> offload;                   // what waits for backward does so in host memory

@@ -37,7 +37,8 @@ void check_request(const FitRequest& request) {
   if (request.given.microbatch && (*request.given.microbatch < 1 || *request.given.microbatch > batch)) {
     throw_user_error("a microbatch of {} out of a batch of {} is not possible", *request.given.microbatch, batch);
   }
-  if (const std::int64_t group = request.statistics_group; group != 0) {
+  if (request.given.statistics_group) {
+    const std::int64_t group = *request.given.statistics_group;
     if (group < 1 || group > batch)
       throw_user_error("a statistics group of {} out of a batch of {} is not possible; use 1 to {}", group, batch, batch);
     const Program model = request.model(request.given.microbatch.value_or(batch));
@@ -158,7 +159,7 @@ bool leaves_limit_open(const CheckpointStrategy& strategy) {
 }
 
 bool depends_on_microbatch(const FitRequest& request) {
-  return request.statistics_group == 0 && has_batch_norm(request.model(request.given.microbatch.value_or(request.options.batch)));
+  return !request.given.statistics_group && has_batch_norm(request.model(request.given.microbatch.value_or(request.options.batch)));
 }
 
 }  // namespace snug

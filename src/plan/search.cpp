@@ -165,7 +165,7 @@ class Search {
     if (request_.given.microbatch) return {*request_.given.microbatch};
     const bool norm = depends_on_microbatch(request_);
     if (!request_.allowed.has(norm ? Exactness::microbatch : Exactness::reassociated)) return {batch};
-    if (request_.statistics_group > 0) return even_splits_in_groups(batch, request_.statistics_group);
+    if (const auto group = request_.given.statistics_group) return even_splits_in_groups(batch, *group);
     return even_splits(batch, norm ? std::clamp<std::int64_t>(request_.min_microbatch, 1, batch) : 1);
   }
 

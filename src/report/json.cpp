@@ -97,7 +97,7 @@ Json plan_json(const Plan& plan, const PlanContext& context) {
   // A plan from a file of an earlier version does not say by which strategy it recomputes.
   result["checkpoint"] = methods.checkpoint ? to_string(*methods.checkpoint) : "as planned";
   result["compress_bits"] = methods.compress_bits ? Json(*methods.compress_bits) : Json(nullptr);
-  result["statistics_group"] = context.statistics_group > 0 ? Json(context.statistics_group) : Json(nullptr);
+  result["statistics_group"] = methods.statistics_group ? Json(*methods.statistics_group) : Json(nullptr);
   result["threads"] = context.threads;
   result["budget_bytes"] = context.budget ? Json(context.budget->count()) : Json(nullptr);
   result["planned_peak_bytes"] = plan.planned_peak_bytes.count();

@@ -12,7 +12,6 @@
 namespace snug::report {
 
 struct PlanContext {
-  std::int64_t statistics_group = 0;  // of batch norm; 0: the microbatch
   std::optional<Bytes> budget = {};
   std::string backend = "reference";
   int threads = 1;

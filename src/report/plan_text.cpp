@@ -96,6 +96,15 @@ void put_curve(std::string& out, const Plan& plan, const PeakMoment& peak) {
 
 }  // namespace
 
+std::string inexact_methods(const Methods& methods) {
+  std::string text;
+  if (methods.statistics_group) put(text, ", batch norm over groups of {}", *methods.statistics_group);
+  if (methods.precision != DType::f32) put(text, ", {}", precision_name(*methods.precision));
+  if (methods.nonzero) put(text, ", {:g}% of the convolutions' weights", 100 * *methods.nonzero);
+  if (methods.compress_bits) put(text, ", activations kept in {} bits", *methods.compress_bits);
+  return text;
+}
+
 std::string plan_text(const Plan& plan, const PlanContext& context) {
   const PeakMoment peak = peak_moment(plan);
   std::string out;

@@ -61,8 +61,8 @@ std::string describe(const Plan& plan, const PlanContext& context) {
   const Program& program = plan.program;
   std::string text = fmt::format("{}, batch {}", program.name, program.batch);
   if (program.microbatch != program.batch) put(text, " in microbatches of {}", program.microbatch);
-  if (context.statistics_group > 0) put(text, ", batch norm over groups of {}", context.statistics_group);
   const Methods& methods = plan.methods;
+  if (methods.statistics_group) put(text, ", batch norm over groups of {}", *methods.statistics_group);
   put(text, "\n{}, ", precision_name(methods.precision.value_or(DType::f32)));
   if (methods.nonzero) put(text, "{:g}% of the convolutions' weights, ", 100 * *methods.nonzero);
   const std::string strategy = methods.checkpoint ? to_string(*methods.checkpoint) : "as planned";

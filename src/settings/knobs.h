@@ -82,6 +82,7 @@ struct Knob {
   bool is_chosen = false;              // a plan for a budget chooses it where nobody told it
   PlanSays plan_says = PlanSays::nothing;
   bool may_change = false;  // when a run goes on
+  bool cpu_alone = false;   // no other device does it so far
   bool is_quiet = false;    // a printed recipe leaves it out where it has the value that a recipe begins with
   bool repeats = false;     // the flag is given once for each text; otherwise a list has commas
 };

@@ -59,6 +59,21 @@ void check_optimizer(const OptimizerRecipe& optimizer, const Methods& methods, C
                 "needs a momentum above 0; set one or leave it out");
 }
 
+// What another device than the CPU does not do so far, told or allowed.
+void check_device(const Recipe& recipe, Checker& check) {
+  if (recipe.device == "cpu") return;
+  for (const Knob& knob : knobs()) {
+    if (!knob.cpu_alone) continue;
+    check.require(is_same(knob, recipe, Recipe()), knob.key,
+                  fmt::format("is for the CPU so far; leave it out, or use {}", check.say("device = \"cpu\"", "--device cpu")));
+    if (!knob.is_chosen) continue;
+    const std::string_view level = name_of(*knob.exactness);
+    check.require(std::ranges::find(recipe.allow, level) == recipe.allow.end(), "allow",
+                  fmt::format("names '{}', which is for the CPU so far; leave that out, or use {}", level,
+                              check.say("device = \"cpu\"", "--device cpu")));
+  }
+}
+
 void check_schedule(const ScheduleRecipe& schedule, Checker& check) {
   check.rising("schedule.milestones", schedule.milestones);
   const std::string step = check.say("kind = \"step\"", "--schedule step");
@@ -96,7 +111,7 @@ std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
   const DType precision = recipe.methods.precision.value_or(DType::f32);
   check.require(microbatch <= recipe.batch, "microbatch",
                 fmt::format("of {} is more than the batch of {}; use at most that", microbatch, recipe.batch));
-  check.require(!recipe.min_microbatch || !recipe.statistics_group, "min_microbatch",
+  check.require(!recipe.min_microbatch || !recipe.methods.statistics_group, "min_microbatch",
                 fmt::format("has no effect beside {}, which keeps statistics the same however the batch is split; leave out one",
                             check.name("statistics_group")));
   check.require(!recipe.rounding || precision != DType::f32, "rounding", "is about updates of 16 bits; leave it out with fp32");
@@ -108,6 +123,7 @@ std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
     check.require(is_same(knob(key), recipe, Recipe()) || recipe.init, key,
                   fmt::format("is about the weights that {} names; give that, or leave it out", check.name("init")));
   }
+  check_device(recipe, check);
   check_optimizer(recipe.optimizer, recipe.methods, check);
   check_schedule(recipe.schedule, check);
   check_sparse(recipe.sparse, recipe.methods, check);

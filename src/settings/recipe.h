@@ -70,7 +70,6 @@ struct Recipe {
   std::int64_t batch = 100;
   Methods methods;  // of memory; what is not told is the planner's choice
   std::optional<std::int64_t> min_microbatch;
-  std::optional<std::int64_t> statistics_group;   // of batch norm; nothing: the microbatch
   std::optional<std::string> rounding;            // of updates of 16 bits, nearest or stochastic; nothing: as suits the precision
   std::optional<std::int64_t> loss_scale_growth;  // steps without overflow after which fp16's loss scale doubles; nothing: 2000
   std::optional<Bytes> budget_bytes;              // written budget = "24MB"

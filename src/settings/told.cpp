@@ -38,10 +38,6 @@ void leave_no_choice(Recipe& recipe) {
 Recipe told_recipe(Recipe recipe, const Told& told, SaidBy said_by) {
   take_all(told, recipe, said_by);
   leave_no_choice(recipe);
-  if (recipe.device != "cpu" && std::ranges::find(recipe.allow, "compressed") != recipe.allow.end()) {
-    throw_user_error("'{}' cannot keep activations in few bits so far; leave compressed out of {}, or use {} cpu", recipe.device,
-                     name_of(knob("allow"), said_by), name_of(knob("device"), said_by));
-  }
   check_recipe(recipe, said_by);
   return recipe;
 }

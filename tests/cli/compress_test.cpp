@@ -152,13 +152,13 @@ TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {
     return run_snug(arguments).err;
   };
   EXPECT_EQ(on_cuda({"--compress", "4"}),
-            "snug: 'cuda' cannot keep activations in few bits so far; leave out --compress, or use --device cpu\n");
+            "snug: --compress is for the CPU so far; leave it out, or use --device cpu\n");
   EXPECT_EQ(on_cuda({"--allow", "compressed"}),
-            "snug: 'cuda' cannot keep activations in few bits so far; leave compressed out of --allow, or use --device cpu\n");
+            "snug: --allow names 'compressed', which is for the CPU so far; leave that out, or use --device cpu\n");
   EXPECT_EQ(on_cuda({"--momentum-bits", "8"}),
-            "snug: 'cuda' cannot keep momentum in 8 bits so far; leave out --momentum-bits, or use --device cpu\n");
+            "snug: --momentum-bits is for the CPU so far; leave it out, or use --device cpu\n");
   EXPECT_EQ(on_cuda({"--nesterov", "no", "--drop-gradients"}),
-            "snug: 'cuda' cannot do without gradients so far; leave out --drop-gradients, or use --device cpu\n");
+            "snug: --drop-gradients is for the CPU so far; leave it out, or use --device cpu\n");
   EXPECT_EQ(run_snug({"profile", "small-cnn", "--batch", "8", "--accounting", "paper", "--compress", "4"}).err,
             "snug: --compress is about plans, and --accounting paper makes none; leave one of them out\n");
 }

@@ -100,7 +100,7 @@ FitRequest grouped_request(std::int64_t batch, std::int64_t group) {
                 return frontend::build_zoo_model("small-cnn", {.batch = microbatch, .statistics_group = group});
               },
           .options = {.batch = batch},
-          .statistics_group = group};
+          .given = {.statistics_group = group}};
 }
 
 std::string user_error(const FitRequest& request, const Backend& backend) {

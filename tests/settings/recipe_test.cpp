@@ -26,6 +26,7 @@ Recipe full_recipe() {
                       .nonzero = 0.3,
                       .momentum_bits = 8,
                       .microbatch = 16,
+                      .statistics_group = 5,
                       .checkpoint = parse_checkpoint_strategy("residual-2*"),
                       .compress_bits = 4,
                       .offload = false,
@@ -33,7 +34,6 @@ Recipe full_recipe() {
                       .fuse_update = true,
                       .prepack_weights = true,
                       .workspace_limit = Bytes(262'144)},
-          .statistics_group = 5,
           .rounding = "stochastic",
           .loss_scale_growth = 500,
           .budget_bytes = Bytes(24'000'000),
@@ -189,7 +189,7 @@ TEST(Recipe, RefusalNamesFlagsToWhoeverGaveFlags) {
   };
   EXPECT_EQ(refused({.classes = std::int64_t{1} << 32U}), "--classes takes a whole number from 2 to 10000000, not 4294967296");
   EXPECT_EQ(refused({.budget_bytes = Bytes(0)}), "--budget must be more than 0 bytes");
-  EXPECT_EQ(refused({.min_microbatch = 1, .statistics_group = 1}),
+  EXPECT_EQ(refused({.methods = {.statistics_group = 1}, .min_microbatch = 1}),
             "--min-microbatch has no effect beside --statistics-group, which keeps statistics the same however the batch is "
             "split; leave out one");
   EXPECT_EQ(refused({.optimizer = {.momentum = 0}}),
