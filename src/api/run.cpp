@@ -66,11 +66,10 @@ Plan plan_from_file(const std::filesystem::path& path, settings::Recipe& recipe,
   Plan plan = io::read_plan_file(path);
   const bool says_form = plan.methods.precision.has_value();
   const Methods& form = recipe.methods;
-  plan.methods = methods_of(
-      plan, {.precision = form.precision.value_or(DType::f32),
-             .nonzero = form.nonzero,
-             .momentum_bits = form.momentum_bits,
-             .statistics_group = form.statistics_group});
+  plan.methods = methods_of(plan, {.precision = form.precision.value_or(DType::f32),
+                                   .nonzero = form.nonzero,
+                                   .momentum_bits = form.momentum_bits,
+                                   .statistics_group = form.statistics_group});
   settings::Recipe planned = recipe;
   planned.methods = plan.methods;
   if (!planned.methods.nonzero) planned.sparse = {};

@@ -129,9 +129,8 @@ train::Examples Trainer::Impl::check(std::span<const Input> inputs) {
   const std::string_view labels = session->loss().labels.valid() ? program.state(session->loss().labels).name : "";
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Input& input = inputs[i];
-    const auto state = std::ranges::find_if(program.states, [&](const State& candidate) {
-      return candidate.role == Role::input && candidate.name == input.name();
-    });
+    const auto state = std::ranges::find_if(
+        program.states, [&](const State& candidate) { return candidate.role == Role::input && candidate.name == input.name(); });
     if (state == program.states.end()) throw_user_error("the model '{}' has no input '{}'", program.name, input.name());
     const Type& type = state->type;
     const DType given = dtype_of(input.element());

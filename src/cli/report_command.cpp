@@ -26,9 +26,8 @@ nlohmann::ordered_json json_of_run(const std::filesystem::path& folder) {
   const settings::Recipe recipe = settings::read_recipe(folder / train::kRecipeFile);
   Plan plan = io::read_plan_file_of_run(folder / train::kPlanFile);
   plan.methods = methods_of(plan, recipe.methods);
-  nlohmann::ordered_json json = report::plan_json(plan, {.budget = recipe.budget_bytes,
-                                                         .backend = recipe.device,
-                                                         .threads = thread_count(static_cast<int>(recipe.threads))});
+  nlohmann::ordered_json json = report::plan_json(
+      plan, {.budget = recipe.budget_bytes, .backend = recipe.device, .threads = thread_count(static_cast<int>(recipe.threads))});
   json["timeline"] = report::timeline_json(plan);
   try {
     const RunExplanation explanation = explain_run(recipe, plan);

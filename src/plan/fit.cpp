@@ -155,8 +155,10 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
   const bool norm = depends_on_microbatch(request);
   if (request.given.microbatch.value_or(1) > 1) ways.emplace_back("leave out --microbatch, so that a smaller one can be chosen");
   if (request.given.checkpoint) ways.emplace_back("leave out --checkpoint, so that another strategy can be chosen");
-  if (!request.given.microbatch && request.given.statistics_group.value_or(0) > 1 && request.allowed.has(Exactness::reassociated)) {
-    ways.push_back(fmt::format("take statistics over smaller groups with --statistics-group (now {})", *request.given.statistics_group));
+  if (!request.given.microbatch && request.given.statistics_group.value_or(0) > 1 &&
+      request.allowed.has(Exactness::reassociated)) {
+    ways.push_back(
+        fmt::format("take statistics over smaller groups with --statistics-group (now {})", *request.given.statistics_group));
   } else if (!request.given.microbatch && *smallest.methods.microbatch > 1) {
     // How far it would lead: the smallest plan with microbatches of one example.
     FrontierPoint single = smallest;

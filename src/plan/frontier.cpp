@@ -159,7 +159,8 @@ bool leaves_limit_open(const CheckpointStrategy& strategy) {
 }
 
 bool depends_on_microbatch(const FitRequest& request) {
-  return !request.given.statistics_group && has_batch_norm(request.model(request.given.microbatch.value_or(request.options.batch)));
+  return !request.given.statistics_group &&
+         has_batch_norm(request.model(request.given.microbatch.value_or(request.options.batch)));
 }
 
 }  // namespace snug

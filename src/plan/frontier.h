@@ -19,9 +19,9 @@ struct FitRequest {
   CompileOptions options;                                 // with `batch` set, and without `methods`, which are chosen
   Methods given = {};                                     // obeyed; what is missing the solver may choose
   std::optional<Bytes> budget = {};                       // nothing: whatever the whole batch takes
-  // Networks with batch norm are not split below this: their statistics are of a microbatch. Where a statistics group is given, for
-  // which the model was then built, it has no say: a microbatch is the batch or a multiple of the group, and how the batch is split
-  // no longer changes the statistics.
+  // Networks with batch norm are not split below this: their statistics are of a microbatch. Where a statistics group is given,
+  // for which the model was then built, it has no say: a microbatch is the batch or a multiple of the group, and how the batch is
+  // split no longer changes the statistics.
   std::int64_t min_microbatch = 10;
   Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
   // What may be chosen instead of fp32 where Exactness::precision is allowed: the type of 16 bits that suits the device.

@@ -151,8 +151,7 @@ TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return run_snug(arguments).err;
   };
-  EXPECT_EQ(on_cuda({"--compress", "4"}),
-            "snug: --compress is for the CPU so far; leave it out, or use --device cpu\n");
+  EXPECT_EQ(on_cuda({"--compress", "4"}), "snug: --compress is for the CPU so far; leave it out, or use --device cpu\n");
   EXPECT_EQ(on_cuda({"--allow", "compressed"}),
             "snug: --allow names 'compressed', which is for the CPU so far; leave that out, or use --device cpu\n");
   EXPECT_EQ(on_cuda({"--momentum-bits", "8"}),

@@ -38,7 +38,6 @@ Recipe full_recipe() {
           .loss_scale_growth = 500,
           .budget_bytes = Bytes(24'000'000),
           .allow = {"exact", "microbatch"},
-          .device = "cuda",
           .threads = 3,
           .seed = std::numeric_limits<std::int64_t>::max(),
           .epochs = std::nullopt,
@@ -63,7 +62,7 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(Recipe, PrintedRecipeParsesToItself) {
-  for (const Recipe& recipe : {full_recipe(), Recipe{.model = "small-cnn"}, Recipe{.model = "small-cnn", .min_microbatch = 4}}) {
+  for (const Recipe& recipe : {full_recipe(), Recipe{.model = "small-cnn"}, Recipe{.model = "small-cnn", .min_microbatch = 4, .device = "cuda"}}) {
     const std::string text = print_recipe(recipe);
     EXPECT_EQ(parse_recipe(text), recipe) << text;
     EXPECT_EQ(print_recipe(parse_recipe(text)), text);
