@@ -90,6 +90,7 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
                                                              .std = data.std,
                                                              .statistics_group = recipe.methods.statistics_group.value_or(0)});
     frontend::freeze(model, recipe.freeze);
+    if (recipe.label_smoothing > 0) frontend::smooth_labels(model, recipe.label_smoothing);
     return model;
   };
   return request_of(build, recipe, std::move(costs));

@@ -323,6 +323,19 @@ Program GraphBuilder::finish() && {
   return std::move(program_);
 }
 
+void smooth_labels(Program& model, double share) {
+  constexpr std::string_view kSmoothing = "label_smoothing";
+  bool found = false;
+  for (Section& section : model.sections) {
+    for (Node& node : section.nodes) {
+      if (!node.attributes.has(kSmoothing)) continue;
+      node.attributes.set(kSmoothing, share);
+      found = true;
+    }
+  }
+  if (!found) throw_user_error("the loss of '{}' has no labels that could be smoothed", model.name);
+}
+
 std::int64_t parameter_count(const Program& model) {
   std::int64_t count = 0;
   for (const State& state : model.states) {

@@ -95,6 +95,9 @@ class GraphBuilder {
 // the nearest names, when a prefix names none.
 void freeze(Program& model, const std::vector<std::string>& prefixes);
 
+// Spreads a share of each label over all classes. UserError when the model's loss cannot.
+void smooth_labels(Program& model, double share);
+
 std::int64_t parameter_count(const Program& model);
 
 }  // namespace snug::frontend

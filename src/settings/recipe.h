@@ -66,7 +66,8 @@ struct Recipe {
   std::optional<std::int64_t> image_size;  // nothing: the data's or the model's own
   std::string data = "embedded";
   bool skip_bad_images = false;  // images that cannot be read are left out
-  std::optional<bool> augment;   // mirrored and shifted images; nothing: as the data allows
+  double label_smoothing = 0;
+  std::optional<bool> augment;  // mirrored and shifted images; nothing: as the data allows
   std::int64_t batch = 100;
   Methods methods;  // of memory; what is not told is the planner's choice
   std::optional<std::int64_t> min_microbatch;
