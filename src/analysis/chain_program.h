@@ -37,7 +37,7 @@ struct ChainLink {
   std::int64_t gradient_bytes = 0;  // there when its backward begins
 };
 
-// A tree of regions, as in passes/checkpoint_regions.h: region 0 is the first run, any other is run again before its backward.
+// A tree of regions, as in passes/checkpoint/regions.h: region 0 is the first run, any other is run again before its backward.
 // A region's last link belongs to the region itself.
 struct ChainPlan {
   std::vector<std::size_t> parent{0};

@@ -1,5 +1,5 @@
-// The sparse store (ops/sparse.h) as kernels on the host see it: packed columns, and how a pattern is drawn. One code for every
-// element type and backend, so that a pattern never depends on them.
+// The sparse store (ops/sparse/sparse.h) as kernels on the host see it: packed columns, and how a pattern is drawn. One code for
+// every element type and backend, so that a pattern never depends on them.
 #pragma once
 
 #include <cmath>

@@ -278,7 +278,7 @@ namespace {
 
 // What two programs of one model have in common however their memory is planned, one line each: every state but copies that
 // kernels keep and gradients, the forward pass but for other forms of its values, and the updates, wherever they run.
-std::vector<std::string> essence_of(const Program& program) {
+std::vector<std::string> comparable_lines(const Program& program) {
   std::vector<std::string> lines;
   for (const State& state : program.states) {
     if (state.role == Role::workspace || state.role == Role::gradient) continue;
@@ -326,8 +326,8 @@ void adopt(Plan& plan, const Program& model) {
   Program& program = plan.program;
   if (program.name != model.name) throw_user_error("the plan is one of '{}', not of '{}'", program.name, model.name);
   if (program.batch != model.batch) throw_user_error("the plan is one for batches of {}, not of {}", program.batch, model.batch);
-  const std::vector<std::string> have = essence_of(program);
-  const std::vector<std::string> want = essence_of(model);
+  const std::vector<std::string> have = comparable_lines(program);
+  const std::vector<std::string> want = comparable_lines(model);
   const auto [in_plan, in_model] = std::mismatch(have.begin(), have.end(), want.begin(), want.end());
   if (in_plan != have.end() || in_model != want.end()) {
     throw_user_error("the plan is one of another '{}': it has {} where this run has {}; plan again with the same flags",

@@ -1,7 +1,8 @@
 // Moves each parameter's update into backward, right behind the last reader of the old weight and the last part of the gradient.
 // The gradient becomes an ordinary value that dies there, and its accumulator, a state of the parameter's size, disappears.
-// Exact: a gradient has the bits of an accumulator that began at zero (ops/sgd.cpp says why -0 does not matter), and the update
-// those of `update`. Where a workspace limit would have made the accumulation choose another kernel, that kernel is not needed.
+// Exact: a gradient has the bits of an accumulator that began at zero (ops/updates/sgd.cpp says why -0 does not matter), and the
+// update those of `update`. Where a workspace limit would have made the accumulation choose another kernel, that kernel is not
+// needed.
 //
 //   section micro
 //     %g = linear_grad_weight(%dy, x@0)              ->   %g = linear_grad_weight(%dy, x@0)

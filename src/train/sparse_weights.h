@@ -1,5 +1,5 @@
-// Sparse weights (ops/sparse.h) on their way out of a session: as the dense tensors that they stand for, a row at a time, so that
-// a dense tensor is never in memory as a whole.
+// Sparse weights (ops/sparse/sparse.h) on their way out of a session: as the dense tensors that they stand for, a row at a time,
+// so that a dense tensor is never in memory as a whole.
 #pragma once
 
 #include <functional>

@@ -285,20 +285,20 @@ INSTANTIATE_TEST_SUITE_P(
     Memory, BadRuns,
     testing::Values(
         Bad{"train small-cnn --out {dir}/new --budget 1MB --threads 1",
-            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 1757760 bytes "
+            "small-cnn at batch 100 does not fit 1000000 bytes: the smallest budget that it fits is 1757760 bytes "
             "(1.76 MB), with microbatches of 10 and checkpoint optimal:1, where the largest values alive are 'd.pool1' "
             "(655.36 KB), 'conv1.again' (655.36 KB) and 'plain_input.again' (122.88 KB); give that much, or allow smaller "
             "microbatches with --min-microbatch (now 10; about 439.87 KB with 1), or add precision (about 975.94 KB) to --allow "
             "(about 854.72 KB with sparse too)",
             3},
         Bad{"plan small-cnn --batch 100 --budget 1MB --threads 1 --allow exact",
-            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 14839680 bytes "
+            "small-cnn at batch 100 does not fit 1000000 bytes: the smallest budget that it fits is 14839680 bytes "
             "(14.84 MB), with microbatches of 100 and checkpoint optimal:1 and weights updated in backward, where the "
             "largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and 'input.again' (1.23 MB); give that "
             "much, or add microbatch to --allow, or add precision (about 8.04 MB) to --allow, or use a smaller --batch",
             3},
         Bad{"train small-cnn --out {dir}/new --microbatch 100 --budget 3MB --threads 1",
-            "small-cnn at batch 100 does not fit 3000000 bytes: the least that it can be trained in with --microbatch 100 is "
+            "small-cnn at batch 100 does not fit 3000000 bytes: the smallest budget that it fits with --microbatch 100 is "
             "14839680 bytes (14.84 MB), with microbatches of 100 and checkpoint optimal:1 and weights updated in backward, "
             "where the largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and 'plain_input.again' (1.23 "
             "MB); give that much, or leave out --microbatch, so that a smaller one can be chosen, or add precision (about 8.04 "

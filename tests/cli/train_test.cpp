@@ -111,7 +111,7 @@ TEST(Train, RefusesABudgetThatIsTooSmallWithTheLeastThatWouldDo) {
   const TemporaryFolder folder;
   const Ended refused = run_snug(train(folder / "run", {"--budget", "100KB"}));
   EXPECT_EQ(refused.exit_code, 3);
-  const std::string before = "the least that it can be trained in is ";
+  const std::string before = "the smallest budget that it fits is ";
   const std::size_t at = refused.err.find(before);
   ASSERT_NE(at, std::string::npos) << refused.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "run")) << "a refused run leaves nothing behind";

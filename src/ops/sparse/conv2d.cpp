@@ -3,7 +3,8 @@
 #include "ops/ops.h"
 #include "ops/sparse/sparse.h"
 
-// Convolution with a weight of the sparse store (ops/sparse.h). Constants: those of conv2d, and first_row, weight_shape, bits.
+// Convolution with a weight of the sparse store (ops/sparse/sparse.h). Constants: those of conv2d, and first_row, weight_shape,
+// bits.
 //   sparse_conv2d(x [N,C,H,W], values, columns, rows, bias [O]?)                             -> [N,O,OH,OW]
 //   sparse_conv2d_grad_input(dy, values, columns, rows) {..., input_shape, channels_last?}   -> dx
 //   sparse_conv2d_grad_weight(dy, x, columns, rows) {..., nonzeros}                          -> gradient of the whole store

@@ -3,7 +3,7 @@
 #include "ops/ops.h"
 #include "ops/sparse/sparse.h"
 
-// What makes and changes the sparse store (ops/sparse.h). All of them work in place.
+// What makes and changes the sparse store (ops/sparse/sparse.h). All of them work in place.
 //   init_sparse_pattern(columns, rows, scalars) {tensor_rows, tensor_columns, tensor_nonzeros, bits}  -> columns, rows
 //       a random pattern with so many nonzeros a tensor
 //   init_sparse(values, columns, rows, scalars) {first_row, weight_shape, bits, spread, uniform: 0|1, key}  -> values

@@ -70,7 +70,7 @@ struct SgdSettings {
   double momentum = 0.9;
   double weight_decay = 5e-4;
   bool nesterov = true;
-  // 8: momentum is kept in 8 bits per element (ops/sgd_quantized.cpp), but for small parameters; 32: as the parameter.
+  // 8: momentum is kept in 8 bits per element (ops/updates/sgd_quantized.cpp), but for small parameters; 32: as the parameter.
   int momentum_bits = 32;
 };
 Attributes sgd_settings(const SgdSettings& settings);

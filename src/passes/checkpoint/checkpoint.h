@@ -10,7 +10,7 @@
 //                                                  %a.again = linear(x@0, w@0)                      ; recompute
 //   %da = linear_grad_weight(%db, %a)              %da = linear_grad_weight(%db, %a.again)
 //
-// What is made again comes in regions (checkpoint_regions.h): when backward first reads a value of a region, the values of the
+// What is made again comes in regions (regions.h): when backward first reads a value of a region, the values of the
 // region that backward or regions inside it will want are made, from values that are there. Values that lead out of a region stay
 // with the region around it, so any graph is right under any strategy. Besides:
 //   - Nodes that write states (running statistics, metrics) run once, and so does what reads a state that the section writes

@@ -1,5 +1,5 @@
-// Adds what moves the parameters: for each that has a gradient the op and the states of its update rule (ops/update_rule.h), in
-// the section `update`.
+// Adds what moves the parameters: for each that has a gradient the op and the states of its update rule
+// (ops/updates/update_rule.h), in the section `update`.
 //
 //   section micro                                  section update
 //     w.grad@1 = add(w.grad@0, %g)          ->       w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0)

@@ -1,5 +1,6 @@
-// Stores the weights of convolutions, all but the first, by their nonzeros in one store that they share (ops/sparse.h). The dense
-// weights are gone from the model, and with them their gradients and momenta. Changes the model: `sparse` on the ladder.
+// Stores the weights of convolutions, all but the first, by their nonzeros in one store that they share (ops/sparse/sparse.h).
+// The dense weights are gone from the model, and with them their gradients and momenta. Changes the model: `sparse` on the
+// ladder.
 //
 //   state conv2.weight : f32[32x16x3x3]/channels_last            state sparse.weight : f32[1382]
 //   %conv2 = conv2d(%x, conv2.weight) {...}               ->      state sparse.columns, sparse.rows

@@ -1,6 +1,6 @@
 #include "backends/cpu/simd/loops.h"
 
-// Loops over bits and random words; see simd_loops.cpp for how a file is compiled.
+// Loops over bits and random words; see loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/simd/bits.cpp"
 #include <hwy/foreach_target.h>

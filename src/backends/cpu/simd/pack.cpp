@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-// Packing; see simd_loops.cpp for how a file is compiled.
+// Packing; see loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/simd/pack.cpp"
 #include <hwy/foreach_target.h>

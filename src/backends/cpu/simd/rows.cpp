@@ -1,6 +1,6 @@
 #include "backends/cpu/simd/loops.h"
 
-// Loops over rows of channels; see simd_loops.cpp for how a file is compiled.
+// Loops over rows of channels; see loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/simd/rows.cpp"
 #include <hwy/foreach_target.h>

@@ -1,5 +1,5 @@
 // Tables of loops, one for each stored type, compiled for every instruction set and picked when the program runs. A file of loops
-// (simd_loops.cpp says how it is compiled) has behind them, for a table `UpdateLoops` and the function that finds it:
+// (loops.cpp says how it is compiled) has behind them, for a table `UpdateLoops` and the function that finds it:
 //
 //   template <typename T>
 //   constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>, ...};

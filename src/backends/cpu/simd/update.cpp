@@ -5,7 +5,7 @@
 
 #include "ops/updates/quantized_momentum.h"
 
-// See simd_loops.cpp for how a file is compiled.
+// See loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/simd/update.cpp"
 #include <hwy/foreach_target.h>

@@ -1,6 +1,6 @@
 // What update rules do to stored numbers, vectorized by Highway. AdamW; SGD with its momentum as it is, in 8 bits
-// (ops/quantized_momentum.h says what is computed), or gathering gradients by itself (ops/momentum.cpp). T is float, Bfloat16 or
-// Half. One thread each.
+// (ops/updates/quantized_momentum.h says what is computed), or gathering gradients by itself (ops/momentum.cpp). T is float,
+// Bfloat16 or Half. One thread each.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ template <typename T>
 struct UpdateLoops {
   // One step of SGD for elements [first, first + count); clears the gradient. `first` is a multiple of 4.
   void (*sgd)(const UpdateRule& rule, const SgdArrays<T>& arrays, std::int64_t first, std::int64_t count);
-  // One step of AdamW (ops/adamw.cpp), one rounding per operation, to nearest; clears the gradient.
+  // One step of AdamW (ops/updates/adamw.cpp), one rounding per operation, to nearest; clears the gradient.
   void (*adamw)(const AdamwRule& rule, const AdamwArrays<T>& arrays, std::int64_t first, std::int64_t count);
   // One block, of at most ops::kMomentumBlock elements, from element `first` of the weight on.
   void (*sgd_quantized)(const UpdateRule& rule, const QuantizedSgdBlock<T>& block, std::int64_t first, std::int64_t count);

@@ -1,5 +1,5 @@
-// The sparse store (ops/sparse.h) on the device: how a pattern and values are drawn, one tensor made dense in a workspace, a
-// dense gradient gathered at the nonzeros. Patterns are the host's, bit for bit. T: float, __half or __nv_bfloat16.
+// The sparse store (ops/sparse/sparse.h) on the device: how a pattern and values are drawn, one tensor made dense in a workspace,
+// a dense gradient gathered at the nonzeros. Patterns are the host's, bit for bit. T: float, __half or __nv_bfloat16.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ struct Rule {
   float learning_rate, loss_scale, factor;
   bool skip, has_momentum, has_factor;
 
-  // The new weight by the rule of ops/sgd.cpp, in float; `m` becomes the new momentum.
+  // The new weight by the rule of ops/updates/sgd.cpp, in float; `m` becomes the new momentum.
   __device__ float operator()(float w, float g, float& m) const {
     if (skip) return w;
     g += 0.0F;  // -0 becomes what a sum would be

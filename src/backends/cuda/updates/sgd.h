@@ -1,5 +1,5 @@
-// The update of ops/sgd.cpp, by position: every operand lies in the same order. Outputs may lie in the bytes of any input, which
-// each thread has read before it writes. T: float, __half or __nv_bfloat16.
+// The update of ops/updates/sgd.cpp, by position: every operand lies in the same order. Outputs may lie in the bytes of any
+// input, which each thread has read before it writes. T: float, __half or __nv_bfloat16.
 #pragma once
 
 #include <cstdint>
