@@ -30,7 +30,7 @@ std::vector<Type> infer(const OpCall& call) {
   if (padding < 0 || padding > images.shape[2] || padding > images.shape[3])
     throw_user_error("padding {} is larger than the image", padding);
   const std::int64_t bits = call.attributes.integer("bits");
-  if (bits != 16 && bits != 32 && bits != 64) throw_user_error("{} bits a value is not possible; use 16, 32 or 64", bits);
+  if (bits != 16 && bits != 32 && bits != 64) throw_user_error("{} bits per value are not possible; use 16, 32 or 64", bits);
   const DType dtype = bits == 64                                     ? DType::f64
                       : bits == 32                                   ? DType::f32
                       : call.attributes.integer_or("bfloat", 0) != 0 ? DType::bf16

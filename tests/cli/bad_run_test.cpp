@@ -152,8 +152,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"plan small-cnn --batch 10 --rounding nearest", "--rounding is about updates of 16 bits; leave it out with fp32"},
         Bad{"train small-cnn --precision int3", "--precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
-            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
-            "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
+            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy (the last two also with a limit, as "
+            "in "
+            "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1"},
         Bad{"train small-cnn --allow magic",
             "--allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse"},
         Bad{"sweep small-cnn --batch 10 --allow exact,sparse",
