@@ -311,7 +311,7 @@ void GraphBuilder::softmax_cross_entropy(ValueId logits, double label_smoothing)
 
 void GraphBuilder::loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes) {
   if (has_loss_) throw UserError("the model already has a loss");
-  SNUG_CHECK(op.loss != nullptr, "{} is no loss", op.name);
+  SNUG_CHECK(op.loss != nullptr, "{} is not a loss", op.name);
   const ValueId value = emit(name, op, std::move(inputs), std::move(attributes)).front();
   has_loss_ = true;
   builder_.emit(ops::add, {read(program_.metrics), value}, {}, {.name = "metrics", .layer = name, .writes = {program_.metrics}});

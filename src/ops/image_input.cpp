@@ -3,9 +3,9 @@
 #include "ops/ops.h"
 
 // image_input(images u8 [N,C,H,W], scalars) {mean, std: [C], in units of 0..255; augment; padding; bits: 16|32|64; bfloat: 1?} ->
-// normalized images, of 16 bits halves or, with bfloat=1, bfloats. With augment=1 each image is flipped with probability 1/2 and
-// cropped after zero padding (zero after normalization), keyed by (seed, step, example): the same on every device and however the
-// batch is split, and recomputable from the bytes.
+// normalized images; 16 bits are halves or, with bfloat=1, bfloats. With augment=1 each image is flipped with probability 1/2 and
+// cropped after zero padding (zero after normalization), keyed by (seed, step, example): the same on every device and for every
+// split of the batch, and recomputable from the bytes.
 
 namespace snug::ops {
 

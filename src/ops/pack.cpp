@@ -4,10 +4,10 @@
 #include "ops/packing.h"
 
 // pack(x, scalars) {bits: 2|4|8, key, rows_per_example?} -> codes u8[bytes], ranges f32[groups, 2]
-//   A real value in few bits an element: every 256 neighbors in memory share a smallest value and a step, and each is rounded to
-//   one of 2^bits numbers, up or down by chance, so that it is right on average and off by less than a step. The draws are keyed
-//   by (seed, step, key, example, element): any number of threads makes the same codes. Computed in f32 whatever x is.
-// unpack(codes, ranges) {bits, dtype: the number of a DType, channels_last: 0|1, input_shape} -> x, or what is left of it
+//   A real value in few bits per element: every 256 neighbors in memory share a smallest value and a step, and each is
+//   stochastically rounded to one of 2^bits numbers, right on average and off by less than a step. The draws are keyed by (seed,
+//   step, key, example, element): any number of threads makes the same codes. Computed in f32 for every dtype of x.
+// unpack(codes, ranges) {bits, dtype: the number of a DType, channels_last: 0|1, input_shape} -> x, up to that rounding
 
 namespace snug::ops {
 

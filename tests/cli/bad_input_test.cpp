@@ -121,8 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "limit, as in "
                  "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1"},
         BadInput{"profile wrn-28-2 --batch 4 --checkpoint every-0",
-                 "checkpoint is 'every-0'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a "
-                 "limit as in "
+                 "checkpoint is 'every-0'; it can be none, no-bn, sqrt, log, chen, optimal or greedy (the last two also with a "
+                 "limit, as in "
                  "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1"},
         BadInput{"plan small-cnn --batch 4 --checkpoint residual-2",
                  "'small-cnn' has no residual blocks, so checkpoint 'residual-2' is not possible; use sqrt, log or "

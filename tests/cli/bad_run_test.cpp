@@ -223,39 +223,39 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Weights, BadRuns,
-    testing::Values(Bad{"train small-cnn --out {dir}/new --init {dir}/nowhere",
-                        "'{dir}/nowhere' cannot be read: No such file or directory"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/cut_weights",
-                        "'{dir}/cut_weights' is not a safetensors file, or is cut short: its header would have 1304 bytes"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/shorter_weights",
-                        "'{dir}/shorter_weights': tensor 'fc.bias' reaches beyond the end of the file, which may be cut short"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/broken_weights",
-                        "'{dir}/broken_weights': the header is not JSON in UTF-8 (byte 1 of it)"},
-                    Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights",
-                        "'{dir}/weights' has no tensor 'stem.conv.weight' and 36 more that the model 'wrn-10-1' needs; use "
-                        "weights of the same model, or take what fits with --init-partial"},
-                    Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights --init-partial",
-                        "'{dir}/weights' has none of the tensors of the model 'wrn-10-1'; use weights of the same model"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/weights --init-prefix model.",
-                        "no name in '{dir}/weights' begins with 'model.'; its first tensor is 'conv1.weight': give another "
-                        "--init-prefix, or none"},
-                    Bad{"train small-cnn --out {dir}/new --init-partial",
-                        "--init-partial is about the weights that --init names; give that, or leave it out"},
-                    Bad{"train small-cnn --out {dir}/new --init-prefix model.",
-                        "--init-prefix is about the weights that --init names; give that, or leave it out"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/empty",
-                        "the folder '{dir}/empty' has neither model.safetensors nor model.safetensors.index.json; name a "
-                        "safetensors file"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/sharded",
-                        "'{dir}/sharded/model.safetensors.index.json' names the file 'a.safetensors', which is not beside it; "
-                        "fetch that file, too"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/elsewhere.json",
-                        "'{dir}/elsewhere.json': tensor 'conv1.weight' is in the file '../weights', which is no plain file name; "
-                        "shards lie beside their index"},
-                    Bad{"export {dir}/run", "'snug export' needs --to, as in 'snug export {dir}/run --to weights.safetensors'"},
-                    Bad{"export {dir}/run --to {dir}/empty", "'{dir}/empty' is a folder; name a file"},
-                    Bad{"export {dir}/run --to {dir}/nowhere/w",
-                        "'{dir}/nowhere/w' cannot be written: there is no folder '{dir}/nowhere'; make it first"}));
+    testing::Values(
+        Bad{"train small-cnn --out {dir}/new --init {dir}/nowhere", "'{dir}/nowhere' cannot be read: No such file or directory"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/cut_weights",
+            "'{dir}/cut_weights' is not a safetensors file, or is cut short: its header would have 1304 bytes"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/shorter_weights",
+            "'{dir}/shorter_weights': tensor 'fc.bias' reaches beyond the end of the file, which may be cut short"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/broken_weights",
+            "'{dir}/broken_weights': the header is not JSON in UTF-8 (byte 1 of it)"},
+        Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights",
+            "'{dir}/weights' has no tensor 'stem.conv.weight' and 36 more that the model 'wrn-10-1' needs; use "
+            "weights of the same model, or take what fits with --init-partial"},
+        Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights --init-partial",
+            "'{dir}/weights' has none of the tensors of the model 'wrn-10-1'; use weights of the same model"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/weights --init-prefix model.",
+            "no name in '{dir}/weights' begins with 'model.'; its first tensor is 'conv1.weight': give another "
+            "--init-prefix, or none"},
+        Bad{"train small-cnn --out {dir}/new --init-partial",
+            "--init-partial is about the weights that --init names; give that, or leave it out"},
+        Bad{"train small-cnn --out {dir}/new --init-prefix model.",
+            "--init-prefix is about the weights that --init names; give that, or leave it out"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/empty",
+            "the folder '{dir}/empty' has neither model.safetensors nor model.safetensors.index.json; name a "
+            "safetensors file"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/sharded",
+            "'{dir}/sharded/model.safetensors.index.json' names the file 'a.safetensors', which is not beside it; "
+            "fetch that file, too"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/elsewhere.json",
+            "'{dir}/elsewhere.json': tensor 'conv1.weight' is in the file '../weights', which is not a plain file name; "
+            "shards lie beside their index"},
+        Bad{"export {dir}/run", "'snug export' needs --to, as in 'snug export {dir}/run --to weights.safetensors'"},
+        Bad{"export {dir}/run --to {dir}/empty", "'{dir}/empty' is a folder; name a file"},
+        Bad{"export {dir}/run --to {dir}/nowhere/w",
+            "'{dir}/nowhere/w' cannot be written: there is no folder '{dir}/nowhere'; make it first"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Folders, BadRuns,

@@ -129,7 +129,7 @@ void PrimitiveChain::add_reorder(const dnnl::memory& from, const dnnl::memory& t
     attributes.set_post_ops(sum);
   }
   const dnnl::reorder::primitive_desc description(from, to, attributes);
-  SNUG_CHECK(description.scratchpad_desc().get_size() == 0, "a reorder of weights wants scratch that nobody booked");
+  SNUG_CHECK(description.scratchpad_desc().get_size() == 0, "a reorder of weights needs scratch that was not planned");
   add(dnnl::reorder(description), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 

@@ -22,7 +22,7 @@ constexpr std::int64_t kGrain = 32;
 KernelMatch match(const KernelQuery& query) {
   const Type& weight = query.inputs[0];
   if (!is_stored(weight.dtype)) return Refuse{to_string(weight) + " is not f32, bf16 or f16"};
-  if (ops::sgd_rounds_by_chance(query.attributes)) return Refuse{"it rounds to nearest"};
+  if (ops::sgd_rounds_stochastically(query.attributes)) return Refuse{"it rounds to nearest"};
   for (const std::size_t i : {1, 3, 4}) {
     if (query.inputs[i] != weight) return Refuse{to_string(query.inputs[i]) + " lies otherwise than the weight"};
   }

@@ -54,7 +54,7 @@ Pair<T> pair_of(const KernelArguments& arguments, std::size_t other, bool is_wei
                      .out = elements<T>(arguments.outputs[0]),
                      .is_weight = is_weight},
           .count = stored_elements(arguments.outputs[0].type),
-          .stochastic = ops::sgd_rounds_by_chance(arguments.attributes),
+          .stochastic = ops::sgd_rounds_stochastically(arguments.attributes),
           .purpose = ops::kRoundingPurpose + static_cast<std::uint64_t>(arguments.attributes.integer_or("key", 0)),
           .threads = arguments.threads};
 }

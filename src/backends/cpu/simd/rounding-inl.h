@@ -52,9 +52,9 @@ HWY_INLINE void store_randomly(hn::Vec<D> value, WordsOf<D> /*random*/, D d, flo
 // momenta. Without words there is no chance in it: what is stored is the nearest.
 template <typename D>
 struct Chances {
-  explicit Chances(const std::uint32_t* words) : by_chance(words != nullptr) {
+  explicit Chances(const std::uint32_t* words) : stochastic(words != nullptr) {
     const hn::Rebind<std::uint32_t, D> integers;
-    drawn = by_chance ? hn::LoadU(integers, words) : hn::Zero(integers);
+    drawn = stochastic ? hn::LoadU(integers, words) : hn::Zero(integers);
   }
 
   template <typename T>
@@ -68,7 +68,7 @@ struct Chances {
 
   template <typename T>
   HWY_INLINE void put(hn::Vec<D> value, WordsOf<D> chance, D d, T* to) const {
-    if (by_chance) {
+    if (stochastic) {
       store_randomly(value, chance, d, to);
     } else {
       store(value, d, to);
@@ -76,15 +76,15 @@ struct Chances {
   }
 
   WordsOf<D> drawn;
-  bool by_chance;
+  bool stochastic;
 };
 
 // body(tag, i, words) for the vectors of elements [first, first + count) of T, with the random numbers of those from i on; null
 // where nothing is drawn. `first` is a multiple of 4.
 template <typename T, typename Body>
-HWY_INLINE void for_each_drawn(bool by_chance, std::uint64_t seed, std::uint64_t counter_high, std::int64_t first,
+HWY_INLINE void for_each_drawn(bool stochastic, std::uint64_t seed, std::uint64_t counter_high, std::int64_t first,
                                std::int64_t count, const Body& body) {
-  if (!by_chance || std::is_same_v<T, float>) {
+  if (!stochastic || std::is_same_v<T, float>) {
     for_each_vector(count, [&](auto d, std::int64_t i) { body(d, i, static_cast<const std::uint32_t*>(nullptr)); });
     return;
   }

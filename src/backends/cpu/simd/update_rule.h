@@ -17,7 +17,7 @@ class BoundUpdateRule {
               .weight_decay = static_cast<float>(attributes.real("weight_decay")),
               .gradient_scale = 1,
               .nesterov = attributes.integer("nesterov") != 0,
-              .rounding = {.stochastic = ops::sgd_rounds_by_chance(attributes), .seed = 0, .counter_high = 0}},
+              .rounding = {.stochastic = ops::sgd_rounds_stochastically(attributes), .seed = 0, .counter_high = 0}},
         purpose_(ops::kRoundingPurpose + static_cast<std::uint64_t>(attributes.integer_or("key", 0))) {}
 
   // `factor`: what clips the gradients.

@@ -39,8 +39,8 @@ struct Rounding {
     if constexpr (sizeof(T) == 2) {
       if (stochastic) {
         const std::uint32_t word = ops::rounding_word(seed, step, key, element);
-        weight = by_chance(weight, word & 0xFFFFU);
-        momentum = by_chance(momentum, word >> 16U);
+        weight = round_stochastically(weight, word & 0xFFFFU);
+        momentum = round_stochastically(momentum, word >> 16U);
       }
     }
     new_weight = narrow<T>(weight);
@@ -48,11 +48,11 @@ struct Rounding {
   }
 
  private:
-  __device__ static float by_chance(float value, std::uint32_t random) {
+  __device__ static float round_stochastically(float value, std::uint32_t random) {
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      return ops::bfloat_by_chance(value, random);
+      return ops::stochastic_bfloat(value, random);
     } else {
-      return ops::half_by_chance(value, random);
+      return ops::stochastic_half(value, random);
     }
   }
 };
