@@ -14,7 +14,7 @@ namespace {
 
 using Violation = std::optional<std::string>;
 
-// Without these the sweep below would mean nothing.
+// Without these checks the sweep below would be meaningless.
 Violation find_senseless_item(const Problem& problem) {
   if (problem.alignment.count() < 1) return fmt::format("the alignment is {}", problem.alignment.count());
   for (std::size_t i = 0; i < problem.items.size(); ++i) {

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
     PaperAccounting, BadInputs,
     testing::Values(
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --checkpoint sqrt",
-                 "the report has no checkpoint strategy 'sqrt'; use none, no-bn, every-M, residual-M or residual-M*, as in "
+                 "the paper has no checkpoint strategy 'sqrt'; use none, no-bn, every-M, residual-M or residual-M*, as in "
                  "residual-2*, or optimal:BYTES, as in optimal:30MB"},
         BadInput{"profile wrn-28-2 --batch 4 --accounting guess", "--accounting takes real or paper, not 'guess'"},
         BadInput{"profile vgg-16 --batch 4 --accounting paper --checkpoint residual-2",

@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(
             "{dir}/one_class/train/cat/1.png is neither a PNG nor a JPEG file"},
         Bad{"train small-cnn --out {dir}/new --classes 5",
             "the data 'embedded' has 10 classes; a classifier of 5 cannot tell them apart"},
-        Bad{"train small-cnn --out {dir}/new --image-size 64", "the images of embedded are 32x32 and cannot be had at 64x64"},
+        Bad{"train small-cnn --out {dir}/new --image-size 64", "the images of embedded are 32x32 and cannot be resized to 64x64"},
         Bad{"data info {dir}/nowhere",
             "data '{dir}/nowhere' cannot be read: there is no such folder; give embedded, cifar10 or the path of a folder"}));
 
