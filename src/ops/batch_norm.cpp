@@ -11,13 +11,13 @@
 //   batch_norm_statistics(x, scalars) {group_size} -> mean, variance [groups,C]      over the valid examples; variance is biased
 //   batch_norm_apply(x, mean, variance, weight, bias, scalars) {group_size, epsilon} -> y
 //     mean and variance [groups,C], or fixed ones [C]; the scalar block tells the gradient how many examples are valid
-//   batch_norm_running(mean, variance, running_mean, running_var, scalars) {group_size, momentum, batch, pixels} -> both running
-//   ones
+//   batch_norm_running(mean, variance, running_mean, running_var, scalars) {group_size, momentum, batch, pixels}
+//     -> running_mean, running_var
 // All take rows_per_example, where the leading dimension of x has several rows for each example.
 // With the attribute relu=1 `apply` gives max(y, 0), and its gradient ops recompute from x where y was positive: a ReLU then
 // costs no pass over memory and keeps nothing. For that they take the bias as an additional input.
-// The gradient of `apply` includes the one through the statistics when they are the batch's, so
-// `statistics` has none of its own.
+// The gradient of `apply` includes the one through the statistics when they are the batch's, so `statistics` has none of its
+// own.
 
 namespace snug::ops {
 

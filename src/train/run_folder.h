@@ -3,7 +3,7 @@
 //   recipe.toml      what the run was told
 //   plan.txt         the program and where every byte lies
 //   data.json        what the data was: classes, counts, mean and deviation, a fingerprint of its files
-//   metrics.jsonl    one JSON object a line
+//   metrics.jsonl    one JSON object per line
 //   log.txt          what was said while it ran
 //   snapshots/       step_000001200.safetensors, ...
 //   lock             held while a process writes here

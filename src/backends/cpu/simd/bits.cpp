@@ -13,7 +13,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
-// Elements whose bits are whole bytes, and that are whole vectors.
+// Elements that fill whole vectors and whose bits fill whole bytes.
 inline std::int64_t group() { return lanes() < 8 ? 8 : lanes(); }
 
 template <typename T>

@@ -7,8 +7,8 @@
 #include "ops/random_draws.h"
 #include "ops/updates/sgd.h"
 
-// momentum_add, momentum_decay and momentum_step, element by element in memory order: any layout will do, so long as both
-// operands have the same.
+// momentum_add, momentum_decay and momentum_step, element by element in memory order: any layout, as long as both operands have
+// the same.
 
 namespace snug::backends::cpu {
 
@@ -25,7 +25,7 @@ KernelMatch match_pair(const Type& one, const Type& other) {
 KernelMatch match_first_two(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[1]); }
 KernelMatch match_step(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[2]); }
 
-// One operand, and where it is asked for another beside it.
+// One operand, and optionally another.
 template <typename T>
 struct Pair {
   simd::Combination<T> arrays;

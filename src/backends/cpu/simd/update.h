@@ -1,6 +1,6 @@
-// What update rules do to stored numbers, vectorized by Highway. AdamW; SGD with its momentum as it is, in 8 bits
-// (ops/updates/quantized_momentum.h says what is computed), or gathering gradients by itself (ops/momentum.cpp). T is float,
-// Bfloat16 or Half. One thread each.
+// Update rules on stored numbers, vectorized by Highway: AdamW; SGD with a plain momentum, one in 8 bits
+// (ops/updates/quantized_momentum.h says what is computed), or one that gradients are added to (ops/updates/momentum.cpp). T is
+// float, Bfloat16 or Half. One thread each.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace snug::backends::cpu::simd {
 
-// Numbers of 16 bits are rounded up or down by chance, in proportion, keyed by these (ops::rounding_word), or to nearest.
+// 16-bit numbers are rounded stochastically, keyed by these (ops::rounding_word), or to nearest.
 struct Rounding {
   bool stochastic;
   std::uint64_t seed, counter_high;
-  std::int64_t first_element = 0;  // what element 0 is counted as; a multiple of 4
+  std::int64_t first_element = 0;  // index of element 0; a multiple of 4
 };
 
 struct UpdateRule {
@@ -30,7 +30,7 @@ struct SgdArrays {
   T *new_weight, *new_gradient, *new_momentum;
 };
 
-// The same of one block of a momentum in 8 bits.
+// The same for one block of a momentum in 8 bits.
 template <typename T>
 struct QuantizedSgdBlock {
   const T *weight, *gradient;
@@ -61,7 +61,7 @@ template <typename T>
 struct Combination {
   const T *one, *other;
   T* out;
-  bool is_weight;  // what comes out is rounded as a weight, or as a momentum
+  bool is_weight;  // the result is rounded as a weight, or as a momentum
 };
 
 template <typename T>

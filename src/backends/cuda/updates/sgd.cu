@@ -8,7 +8,7 @@ namespace snug::backends::cuda::launch {
 
 namespace {
 
-// What an element's update needs, read once a thread from the blocks that change between steps.
+// What an element's update needs, read once per thread from the blocks that change between steps.
 struct Rule {
   SgdConstants constants;
   float learning_rate, loss_scale, factor;
@@ -17,7 +17,7 @@ struct Rule {
   // The new weight by the rule of ops/updates/sgd.cpp, in float; `m` becomes the new momentum.
   __device__ float operator()(float w, float g, float& m) const {
     if (skip) return w;
-    g += 0.0F;  // -0 becomes what a sum would be
+    g += 0.0F;  // -0 becomes +0, as in a sum
     if (loss_scale != 1.0F) g /= loss_scale;
     if (has_factor) g *= factor;
     if (constants.weight_decay != 0.0F) g += constants.weight_decay * w;
@@ -29,7 +29,7 @@ struct Rule {
   }
 };
 
-// What is stored of an element's weight and momentum.
+// Rounds an element's weight and momentum as they are stored.
 template <typename T>
 struct Rounding {
   bool stochastic;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(SgdOperands<T> o, SgdCons
                   .skip = o.scalars->skip_update != 0 || !isfinite(factor),
                   .has_momentum = o.momentum != nullptr,
                   .has_factor = o.norm != nullptr};
-  // A step that is skipped leaves every bit as it is: what is stored is not rounded again.
+  // A skipped step changes no bit: stored values are not rounded again.
   const Rounding<T> round{
       .stochastic = constants.stochastic && !rule.skip, .seed = o.scalars->seed, .step = o.scalars->step, .key = constants.key};
   if (first + V <= count) {
