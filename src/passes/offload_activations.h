@@ -9,7 +9,7 @@
 //   %dw = linear_grad_weight(%dy, %x)                %dw = linear_grad_weight(%dy, %x.back)
 //
 // The device holds such a value only while forward or backward uses it; the host arena holds it in between. Under checkpointing
-// the values that are kept are copied, and clones start from what came back; of a compressed value the codes are copied. Both
+// the values that are kept are copied, and clones start from what came back; of a packed value the codes are copied. Both
 // copies are ordinary nodes, so a step takes longer by the time that they take.
 #pragma once
 

@@ -73,8 +73,8 @@ std::vector<std::string> read_class_names(const std::filesystem::path& path) {
     if (!line.empty()) names.emplace_back(line);
   }
   if (names.empty() || names.size() > kMostClasses) {
-    throw_user_error("{} names {}: it should name 1 to {}, one per line", path.string(), counted(names.size(), "class", "classes"),
-                     kMostClasses);
+    throw_user_error("{} names {}: it should name 1 to {}, one per line", path.string(),
+                     counted(names.size(), "class", "classes"), kMostClasses);
   }
   return names;
 }

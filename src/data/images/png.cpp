@@ -36,8 +36,8 @@ class PngReader {
     SNUG_CHECK(png_get_rowbytes(png_, info_) == static_cast<std::size_t>(width) * 4, "rows of {} bytes for a width of {}",
                png_get_rowbytes(png_, info_), width);
     if (passes > 1 && width * height * 4 > limits.buffered_bytes) {
-      throw_user_error("{} is an interlaced PNG of {}x{}, too large to be held in memory: save it without interlacing", name_, width,
-                       height);
+      throw_user_error("{} is an interlaced PNG of {}x{}, too large to be held in memory: save it without interlacing", name_,
+                       width, height);
     }
     // If interlaced, every pass adds pixels to the rows of the whole image; otherwise each row is read into the same buffer.
     const std::size_t row_bytes = static_cast<std::size_t>(width) * 4;
