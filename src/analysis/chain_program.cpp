@@ -31,7 +31,7 @@ class ChainRun {
     return region == around;
   }
 
-  // The region right inside `around` that the link lies in.
+  // The child region of `around` that contains the link.
   std::size_t child_of(std::size_t link, std::size_t around) const {
     std::size_t region = plan_.region[link];
     while (plan_.parent[region] != around) {
@@ -187,14 +187,14 @@ ChainProgram::Row ChainProgram::make_row(const std::vector<double>& seconds) {
   return {.begin = first - seconds.begin(), .values = std::vector<double>(first, end)};
 }
 
-// For every room from `least` on: the better of what is there and `seconds` + rest[room - taken] + again[room].
+// For every number of slots from `least` on: the smaller of the current value and `seconds` + rest[room - taken] + again[room].
 void ChainProgram::improve(std::vector<double>& best, std::int64_t least, std::int64_t taken, double seconds, const Row& rest,
                            const Row* again) {
   if (rest.values.empty() || (again != nullptr && again->values.empty())) return;
   const auto size = static_cast<std::int64_t>(best.size());
   const std::int64_t rest_begin = taken + rest.begin;
   std::int64_t room = std::max({least, rest_begin, again == nullptr ? 0 : again->begin});
-  // From these on the rows are flat.
+  // From these indices on the rows are constant.
   const std::int64_t rest_last = rest_begin + static_cast<std::int64_t>(rest.values.size()) - 1;
   const std::int64_t again_last = again == nullptr ? 0 : again->begin + static_cast<std::int64_t>(again->values.size()) - 1;
   while (room < size) {
@@ -209,7 +209,7 @@ void ChainProgram::improve(std::vector<double>& best, std::int64_t least, std::i
     const double* const behind = rest_is_flat ? nullptr : rest.values.data() + (room - rest_begin);
     const double* const more = again_is_flat ? nullptr : again->values.data() + (room - again->begin);
     const std::int64_t count = end - room;
-    // The sum is made in the same order everywhere: read_out() makes it again, to the bit.
+    // The sum has the same order everywhere: read_out() recomputes it to the bit.
     if (rest_is_flat && again_is_flat) {
       const double sum = behind_flat + more_flat;
       for (std::int64_t i = 0; i < count; ++i) out[i] = std::min(out[i], sum);

@@ -1,14 +1,14 @@
-// Checkpointing of a chain as a pure problem: numbers in, a tree of stretches out. No program in it.
+// Checkpointing of a chain as a pure problem: numbers in, a tree of stretches out. It knows no programs.
 //
-// A chain is run forward link by link, then backward link by link from its end. A link that is run again later leaves nothing
-// but the value that it carries on; a link that keeps leaves what its backward reads, in one of several modes. Least time is
-// found by a dynamic program over stretches and bytes, as in Beaumont et al., "Optimal checkpointing for heterogeneous chains":
+// A chain is run forward link by link, then backward link by link from its end. A link that is rerun later leaves only the value
+// that it carries on; a link that keeps leaves what its backward reads, in one of several modes. The least time is found by a
+// dynamic program over stretches and bytes, as in Beaumont et al., "Optimal checkpointing for heterogeneous chains":
 //
 //   opt(s, t, m) = least of
 //     keep:   link s keeps (in the best mode), then opt(s + 1, t, m - kept)
 //     leave:  links s .. s' - 1 leave the value behind them, then opt(s', t, m - carried), then opt(s, s' - 1, m)
 //
-// where what link s begins with is held outside m. Under these rules the answer is exact, up to the rounding of bytes to slots.
+// where the input of link s is held outside m. Under these rules the answer is exact, up to the rounding of bytes to slots.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@
 
 namespace snug {
 
-// Peaks leave out what the link begins with, which is held by whoever runs the link.
+// Peaks do not include the link's input, which the caller holds.
 struct ChainMode {
   std::int64_t kept_bytes = 0;          // from the link's run to its backward; with the value that it carries on
   std::int64_t forward_bytes = 0;       // most while it runs and keeps that
-  std::int64_t last_forward_bytes = 0;  // the same when nothing behind it has to be made
+  std::int64_t last_forward_bytes = 0;  // the same when nothing after it has to be made
   std::int64_t backward_bytes = 0;      // most while its backward runs, gradients included
   double again_seconds = 0;             // to run it again
-  double last_seconds = 0;              // to run it again when nothing behind it has to be made
-  double renew_seconds = 0;             // during its backward: for what the mode leaves out
+  double last_seconds = 0;              // to run it again when nothing after it has to be made
+  double renew_seconds = 0;             // during its backward: for what the mode does not keep
 };
 
 struct ChainLink {
@@ -37,7 +37,7 @@ struct ChainLink {
   std::int64_t gradient_bytes = 0;  // there when its backward begins
 };
 
-// A tree of regions, as in passes/checkpoint_regions.h: region 0 is the first run, any other is run again before its backward.
+// A tree of regions, as in passes/checkpoint/regions.h: region 0 is the first run, any other is run again before its backward.
 // A region's last link belongs to the region itself.
 struct ChainPlan {
   std::vector<std::size_t> parent{0};
@@ -51,30 +51,30 @@ struct ChainFigures {
   std::size_t peak_link = 0;
 };
 
-// What a plan takes, found by going through its steps; independent of how the plan was made.
+// What a plan takes, found by simulating it; independent of how the plan was made.
 ChainFigures run_chain(const std::vector<ChainLink>& links, const ChainPlan& plan);
 
 class ChainProgram {
  public:
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  // Solves for every number of bytes up to `most_bytes` at once, in steps of unit_bytes(), of which there are `slots` at most.
-  // Chains of very many links are solved exactly in short stretches, and in groups of links in long ones.
+  // Solves for every number of bytes up to `most_bytes` at once, in steps of unit_bytes(), of which there are `slots` at most. In
+  // chains of very many links, short stretches are solved exactly, and long ones in groups of links.
   ChainProgram(std::vector<ChainLink> links, std::int64_t most_bytes, std::int64_t slots);
 
   std::int64_t unit_bytes() const { return unit_; }
-  // The numbers of bytes from which on a faster plan exists, ascending; empty when nothing fits.
+  // The numbers of bytes at which a faster plan becomes possible, ascending; empty when nothing fits.
   std::vector<std::int64_t> steps() const;
-  // Least seconds within so many bytes; kNever when nothing fits.
+  // The fewest seconds within that many bytes; kNever when nothing fits.
   double seconds(std::int64_t bytes) const;
   std::optional<ChainPlan> plan(std::int64_t bytes) const;
 
  private:
-  // Seconds by slots that there are. Most rows have few that are neither too few nor more than enough, and only those are held: a
+  // Seconds by number of slots. In most rows few numbers are neither too small nor more than enough, and only those are stored: a
   // search solves several chains at a time, each with hundreds of rows.
   struct Row {
     std::int64_t begin = 0;      // with fewer: never
-    std::vector<double> values;  // from `begin` on; with more than there are here, the last. Empty: never
+    std::vector<double> values;  // from `begin` on; the last applies to all larger numbers. Empty: never
 
     double at(std::int64_t slots) const;
   };

@@ -23,20 +23,20 @@ std::int64_t bytes_moved(const Section& section, const Node& node) {
   return total.count();
 }
 
-// `speed` is that of the node's products. Whatever else computes is bound by its bytes, so that it may have it too.
+// `speed` is that of the node's products. Other nodes are bound by their bytes, so it does not matter for them.
 double work_seconds(const CostTable& rates, double flops, double bytes, double speed) {
   return std::max(flops / (rates.flops_per_second * speed), bytes / rates.bytes_per_second);
 }
 
-// Sizes of one family are told apart by this, whatever rates a table has.
+// Orders the sizes of one family, independent of a table's rates.
 double fixed_work(double flops, double bytes) { return work_seconds(CostTable{}, flops, bytes, 1); }
 
-// What a node multiplies is what its first operand is made of: images, or their gradient.
+// The type that a node multiplies is its first operand's: images, or their gradient.
 double product_speed(const ProductSpeeds& speeds, const Section& section, const Node& node) {
   return node.inputs.empty() ? 1 : speeds.of(section.value(node.inputs[0]).type.dtype);
 }
 
-// The same of a measured node, whose operands' types stand in its key.
+// The same for a measured node, from the types of the operands in its key.
 double product_speed(const ProductSpeeds& speeds, const NodeCost& node) {
   const auto has = [&](DType dtype) { return node.key.find(fmt::format(" {}[", name_of(dtype))) != std::string::npos; };
   return has(DType::bf16) ? speeds.bf16 : has(DType::f16) ? speeds.f16 : 1;
@@ -56,10 +56,10 @@ std::string describe(const Section& section, const Node& node, bool open) {
   const auto type = [&](ValueId id) { return open ? open_type(section.value(id).type) : to_string(section.value(id).type); };
   std::string key(node.op->name);
   for (const auto& [name, value] : node.attributes.entries()) {
-    if (name == "key") continue;  // which random numbers, not how many
-    // Real numbers, such as an image's mean, are what is computed with, not how much.
+    if (name == "key") continue;  // says which random numbers, not how many
+    // Real numbers, such as an image's mean, do not change the amount of work.
     if (std::holds_alternative<double>(value) || std::holds_alternative<std::vector<double>>(value)) continue;
-    // What the operands' types say, with the number of examples in it, or what is drawn and not how much.
+    // Contains the number of examples, which the operands' types have too, or says which random numbers are drawn.
     if (open && (name == "input_shape" || name == kRowsPerExample)) continue;
     key += ' ';
     key += name;
@@ -72,9 +72,9 @@ std::string describe(const Section& section, const Node& node, bool open) {
   return key;
 }
 
-// The family with one size more left open wherever it stands in a type, for each size: what a node has in common with the same
-// one for another length, width or number of heads. "gelu f32[*x128x64] -> f32[*x128x64]" gives f32[*x?x64] and f32[*x128x?].
-// Read from the text, so that tables on file have them too.
+// For each size, the family with that size left open wherever it occurs in a type: what a node has in common with the same one
+// for another length, width or number of heads. "gelu f32[*x128x64] -> f32[*x128x64]" gives f32[*x?x64] and f32[*x128x?]. Found
+// from the text, so that tables from files have them too.
 std::vector<std::string> wider_families(const std::string& family) {
   struct Size {
     std::size_t begin, end;  // in the text
@@ -93,7 +93,7 @@ std::vector<std::string> wider_families(const std::string& family) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::string_view digits = sizes[i].digits;
     const auto is_same = [&](const Size& size) { return size.digits == digits; };
-    // Dimensions of one are no length of anything.
+    // Dimensions of 1 are not sizes.
     if (digits == "1" || std::any_of(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), is_same)) continue;
     std::string& open = wider.emplace_back();
     std::size_t copied = 0;
@@ -107,8 +107,8 @@ std::vector<std::string> wider_families(const std::string& family) {
   return wider;
 }
 
-// Between two measured sizes a straight line in logarithms, which keeps a fixed part and a part that grows; beyond them the
-// nearest, in proportion.
+// Between two measured sizes log-linear interpolation, which fits a fixed and a growing part; beyond them in proportion to the
+// nearest.
 double sized_seconds(const std::vector<CostTable::Sized>& sizes, double work) {
   const auto above = std::lower_bound(sizes.begin(), sizes.end(), work,
                                       [](const CostTable::Sized& size, double value) { return size.work < value; });
@@ -136,7 +136,7 @@ std::optional<double> find_sized(const CostTable& costs, const std::string& fami
 std::optional<double> find_wider(const CostTable& costs, const std::vector<std::string>& families, const std::string& kernel,
                                  double work) {
   std::optional<double> seconds;
-  double nearest = 0;  // how far away, as a ratio's logarithm
+  double nearest = 0;  // distance as the logarithm of a ratio
   for (const std::string& family : families) {
     const auto found = costs.families.find(kernel.empty() ? family : by_kernel(family, kernel));
     if (found == costs.families.end()) continue;
@@ -168,7 +168,7 @@ std::optional<double> find_measured(const CostTable& costs, const Section& secti
   return find_wider(costs, wider, "", work);
 }
 
-// What is known under a name twice, with two kernels, is the faster of them: the one that is chosen where there is room.
+// Of two kernels measured under one name keeps the faster: the one that is chosen if its workspace fits.
 void keep_faster(CostTable& costs, const std::string& family, double work, double seconds) {
   std::vector<CostTable::Sized>& sizes = costs.families[family];
   const auto place = std::lower_bound(sizes.begin(), sizes.end(), work,
@@ -245,7 +245,7 @@ std::int64_t microbatches(const Program& program) { return (program.batch + prog
 
 namespace {
 
-// Deep networks have the same few dozen kinds of nodes over and over, and a table's keys are long texts.
+// Deep networks repeat the same few dozen kinds of nodes, and a table's keys are long texts.
 class SecondsByKind {
  public:
   explicit SecondsByKind(const CostTable& costs) : costs_(costs) {}

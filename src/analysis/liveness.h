@@ -1,4 +1,4 @@
-// When which bytes are needed: the buffers of a section, each with its half-open lifetime in nodes.
+// Liveness: the buffers of a section, each with its half-open lifetime in nodes.
 #pragma once
 
 #include <vector>

@@ -23,19 +23,19 @@ namespace {
 
 constexpr std::int64_t kNormBytes = 4;  // parameters and statistics of normalization are never stored in less
 
-// Ops [begin, end) that backward goes through with everything it needs of them in memory.
+// Ops [begin, end) of which backward has everything that it needs in memory at once.
 struct Scope {
   std::size_t begin = 0;
   std::size_t end = 0;
-  bool is_checkpoint = false;     // what it begins with is kept from the forward pass on, not recomputed
+  bool is_checkpoint = false;     // its inputs are kept from the forward pass on, not recomputed
   std::vector<ValueId> boundary;  // the values it begins with
 };
 
-// A strategy laid over a network.
+// A strategy applied to a network.
 struct Scheme {
   std::vector<Scope> scopes;
-  bool renews = false;         // normalizations and the ReLUs behind them
-  std::size_t last_again = 0;  // ops from here on run only once, but for what is renewed: backward begins with them
+  bool renews = false;         // normalizations and the ReLUs after them
+  std::size_t last_again = 0;  // ops from here on run only once, except for what is renewed: backward begins with them
 };
 
 std::vector<Scope> scopes_from(const Network& network, std::vector<std::pair<std::size_t, bool>> begins) {
@@ -83,7 +83,7 @@ Scheme scheme_of(const Program& model, const Network& network, const Strategy& s
   switch (strategy.kind) {
     case Strategy::Kind::none:
     case Strategy::Kind::no_bn:
-    case Strategy::Kind::optimal:  // is counted elsewhere: it may nest
+    case Strategy::Kind::optimal:  // counted elsewhere, since it may nest
       break;
     case Strategy::Kind::every:
       return every_scheme(network, strategy.m);
@@ -91,13 +91,13 @@ Scheme scheme_of(const Program& model, const Network& network, const Strategy& s
     case Strategy::Kind::residual_star:
       return residual_scheme(model, network, strategy);
   }
-  // One scope, kept from the forward pass: nothing runs again to fill it.
+  // One scope, kept from the forward pass: nothing is recomputed for it.
   return {.scopes = {{.begin = 0, .end = network.ops.size(), .is_checkpoint = true, .boundary = {}}},
           .renews = strategy.kind == Strategy::Kind::no_bn,
           .last_again = 0};
 }
 
-// What is there before a scope is filled: all checkpoints up to it, and the inner boundaries of its own segment.
+// What is in memory before a scope is recomputed: all checkpoints up to it, and the inner boundaries of its own segment.
 ValueSet boundaries_before(const Scheme& scheme, std::size_t scope) {
   ValueSet values;
   bool same_segment = true;
@@ -118,7 +118,7 @@ ActivationBytes activation_bytes(const Program& model, const Network& network, c
     for (const ValueId value : boundaries) kept.values += network.elements_of(value);
     for (std::size_t at = scope.begin; at < scope.end; ++at) {
       const Op& op = network.ops[at];
-      if (!op.in_backward || op.passes_gradient) continue;  // the report leaves out sums and reshapes
+      if (!op.in_backward || op.passes_gradient) continue;  // the paper leaves out sums and reshapes
       const Amount more = kept_by(network, scheme.renews, boundaries, op);
       kept.values += more.values;
       kept.bits += more.bits;
@@ -126,7 +126,7 @@ ActivationBytes activation_bytes(const Program& model, const Network& network, c
                           .renewed = renewed_for(network, scheme.renews, boundaries, op).bytes(options.value_bytes),
                           .gradients = Amount{.values = op.gradient_values}.bytes(options.value_bytes),
                           .layer = model.section(SectionKind::forward).nodes[op.node].layer};
-      // Of equals the last: backward comes to it first.
+      // Of equals the last, which backward reaches first.
       if (now.total() >= fullest.total()) fullest = std::move(now);
     }
   }
@@ -139,7 +139,7 @@ FlopCount flops_of(const Network& network, const Scheme& scheme) {
     flops.forward += op.forward_flops;
     flops.backward += op.backward_flops;
   }
-  // What lies behind `last_again` has no second run.
+  // Ops from `last_again` on have no second run.
   const auto flops_to_make_in = [&](const Scope& scope, const std::vector<ValueId>& wanted) {
     return flops_to_make(network, scheme.renews, scope.begin, scope.end, std::min(scope.end, scheme.last_again), wanted);
   };
@@ -147,7 +147,7 @@ FlopCount flops_of(const Network& network, const Scheme& scheme) {
   for (std::size_t s = 0; s < scheme.scopes.size(); ++s) {
     const Scope& scope = scheme.scopes[s];
     const bool leads_on = s + 1 < scheme.scopes.size() && !scheme.scopes[s + 1].is_checkpoint;
-    // First the segment's inner boundaries, then, when backward comes to the scope, what it keeps.
+    // First the segment's inner boundaries, then, when backward reaches the scope, what it keeps.
     if (leads_on) flops.recompute += flops_to_make_in(scope, scheme.scopes[s + 1].boundary);
     const ValueSet boundaries = boundaries_before(scheme, s);
     std::vector<ValueId> wanted;
@@ -161,7 +161,7 @@ FlopCount flops_of(const Network& network, const Scheme& scheme) {
   return flops;
 }
 
-// Bits that number `count` things.
+// Bits of an index into `count` things.
 std::int64_t index_bits(std::int64_t count) { return std::bit_width(static_cast<std::uint64_t>(count - 1)); }
 
 struct StateRoles {
@@ -187,7 +187,7 @@ StateRoles roles_of(const Program& model, const Network& network) {
 
 StateBytes state_bytes(const Program& model, const Network& network, const Options& options) {
   const StateRoles roles = roles_of(model, network);
-  // Nonzeros are a share, so bytes come in fractions; 2^53 bytes are exact.
+  // Nonzeros are a share, so bytes may be fractional; up to 2^53 bytes are exact.
   double weights = 0;
   double trained = 0;
   double index = 0;
@@ -195,7 +195,7 @@ StateBytes state_bytes(const Program& model, const Network& network, const Optio
     const State& state = model.states[s];
     const StateId id(s);
     const auto elements = static_cast<double>(state.type.elements());
-    if (state.role == Role::statistic) {  // running statistics have all three copies in the report's figures
+    if (state.role == Role::statistic) {  // in the paper's figures running statistics have all three copies
       weights += kNormBytes * elements;
       trained += kNormBytes * elements;
     }
@@ -217,7 +217,7 @@ StateBytes state_bytes(const Program& model, const Network& network, const Optio
 
 void check(const Options& options) {
   if (options.value_bytes != 4 && options.value_bytes != 2) {
-    throw_user_error("values of {} bytes are not in the report; use 4 or 2", options.value_bytes);
+    throw_user_error("values of {} bytes are not in the paper; use 4 or 2", options.value_bytes);
   }
   if (!(options.nonzero > 0 && options.nonzero <= 1)) {
     throw_user_error("a share of {} nonzero weights is not possible; use more than 0 and at most 1", options.nonzero);
@@ -246,7 +246,7 @@ Strategy parse_strategy(std::string_view name) {
     if (error == std::errc() && end == digits.data() + digits.size() && m >= 1) return {.kind = kind, .m = m};
   }
   throw_user_error(
-      "the report has no checkpoint strategy '{}'; use none, no-bn, every-M, residual-M or residual-M*, as in residual-2*, or "
+      "the paper has no checkpoint strategy '{}'; use none, no-bn, every-M, residual-M or residual-M*, as in residual-2*, or "
       "optimal:BYTES, as in optimal:30MB",
       whole);
 }

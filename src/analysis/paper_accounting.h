@@ -1,6 +1,6 @@
 // Memory and FLOPs of a training step by the rules of "Low-Memory Neural Network Training": model, optimizer and activations as
-// that report counts them, without workspace, layouts, alignment or placement. docs/accounting.md has the rules. What Snug itself
-// needs is the plan's figure; this one makes networks and strategies comparable with the report's tables.
+// the paper counts them, without workspace, layouts, alignment or placement. docs/accounting.md has the rules. What Snug itself
+// needs is the plan's figure; this one makes networks and strategies comparable with the paper's tables.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace snug::paper {
 struct Strategy {
   enum class Kind : std::uint8_t {
     none,           // keeps all that it needs
-    no_bn,          // makes normalizations and the ReLUs behind them again
+    no_bn,          // recomputes normalizations and the ReLUs after them
     every,          // keeps what every m-th op reads
     residual,       // keeps every m-th residual unit's output
-    residual_star,  // the same, the other outputs while their segment is under work, and no normalization
-    optimal,        // not the report's: least FLOPs with at most `limit` bytes of activations, by the report's rules
+    residual_star,  // the same, with the other outputs only while their segment is differentiated, and no normalization
+    optimal,        // not in the paper: least FLOPs with at most `limit` bytes of activations, by the paper's rules
   };
   Kind kind = Kind::none;
   std::int64_t m = 0;  // of every, residual and residual_star
@@ -35,10 +35,10 @@ std::string name_of(const Strategy& strategy);
 
 struct Options {
   std::int64_t value_bytes = 4;  // of weights, gradients, momenta and activations: 4 or 2; normalization's parameters stay 4
-  double nonzero = 1.0;          // share of the convolution weights, but the first layer's, that are stored
+  double nonzero = 1.0;          // share of the convolution weights that are stored, except the first layer's
 };
 
-// One copy of the parameters each; the report's "optimizer memory" is gradient and momentum together.
+// One copy of the parameters each; the paper's "optimizer memory" is gradient and momentum together.
 struct StateBytes {
   Bytes model;  // with the index of sparse weights, which the copies share
   Bytes gradient;
@@ -49,11 +49,11 @@ struct StateBytes {
 };
 StateBytes state_bytes(const Program& model, const Options& options);
 
-// At the fullest moment of backward, for the model's microbatch.
+// At the peak of backward, for the model's microbatch.
 struct ActivationBytes {
   Bytes kept;         // checkpoints and what the ops keep
-  Bytes renewed;      // made again for the op that is being differentiated
-  Bytes gradients;    // of its output, and those that wait
+  Bytes renewed;      // recomputed for the op that is being differentiated
+  Bytes gradients;    // of its output, and those that wait for a skip connection
   std::string layer;  // that op's
 
   Bytes total() const { return kept + renewed + gradients; }

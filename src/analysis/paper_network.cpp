@@ -20,7 +20,7 @@ struct Rule {
   bool is_product = false;  // backward is one such product for the weight and one for the input
   bool normalizes = false;
   bool passes_gradient = false;
-  std::int64_t backward_each = kAsForward;  // FLOPs an element
+  std::int64_t backward_each = kAsForward;  // FLOPs per element
 };
 
 // The costs of normalization are those of its gradient ops, batch_norm_grad_* and group_norm_grad_*.
@@ -39,13 +39,13 @@ constexpr std::array<Rule, 13> kRules{{
     {.op = &ops::global_avg_pool},
     {.op = &ops::dropout, .keeps = Keeps::mask},
 }};
-constexpr std::int64_t kNormalizedAgain = 2;  // FLOPs an element: a factor and a summand, from kept statistics
+constexpr std::int64_t kNormalizedAgain = 2;  // FLOPs per element: a factor and a summand, from kept statistics
 
 Rule rule_of(const Node& node) {
   if (node.op->loss != nullptr) return {.op = node.op, .keeps = Keeps::input, .backward_each = 0};
   const auto* const found = std::find_if(kRules.begin(), kRules.end(), [&](const Rule& rule) { return rule.op == node.op; });
   if (found == kRules.end()) {
-    throw_user_error("layer '{}' is a '{}', for which the report has no rule; use --accounting real", node.layer, node.op->name);
+    throw_user_error("layer '{}' is a '{}', for which the paper has no rule; use --accounting real", node.layer, node.op->name);
   }
   return *found;
 }
@@ -78,7 +78,7 @@ class NetworkBuilder {
     return inputs;
   }
 
-  // In execution order. What makes the network's input (an image's normalization) is no part of the network, and what only
+  // In execution order. What makes the network's input (an image's normalization) is not part of the network, and what only
   // evaluation reads does not count.
   std::vector<std::size_t> nodes_of_loss() const {
     std::vector<bool> needed(section_.nodes.size(), false);
@@ -103,7 +103,7 @@ class NetworkBuilder {
 
   std::int64_t flops_of(const Node& node) const { return count_flops(section_, node) / model_.microbatch; }
 
-  // A batch norm's statistics are a node of their own.
+  // A batch norm's statistics are a separate node.
   std::int64_t forward_flops_of(const Node& node) const {
     if (node.op->loss != nullptr) return 0;
     std::int64_t flops = flops_of(node);
@@ -145,7 +145,7 @@ class NetworkBuilder {
     network_.ops.push_back(std::move(op));
   }
 
-  // The tensor that the gradient of `value` is once all its readers are differentiated: its own, or, through a sum, that of the
+  // The tensor that is the gradient of `value` once all its readers are differentiated: its own, or, through a sum, that of the
   // sum.
   ValueId whole_gradient(ValueId value) const {
     while (network_.consumers_of(value).size() == 1) {
@@ -156,7 +156,7 @@ class NetworkBuilder {
     return value;
   }
 
-  // The same while only the readers behind op `at` are differentiated; none when there are none yet.
+  // The same while only the readers after op `at` are differentiated; none when there are none yet.
   ValueId waiting_gradient(ValueId value, std::size_t at) const {
     const std::vector<std::size_t>& readers = network_.consumers_of(value);
     const auto behind = std::find_if(readers.begin(), readers.end(), [&](std::size_t reader) { return reader > at; });
@@ -166,7 +166,7 @@ class NetworkBuilder {
   }
 
   void count_gradients() {
-    std::vector<ValueId> open;  // made before the op, read by some op behind it
+    std::vector<ValueId> open;  // made before the op, read by some op after it
     for (std::size_t at = 0; at < network_.ops.size(); ++at) {
       Op& op = network_.ops[at];
       std::erase_if(open, [&](ValueId value) { return network_.consumers_of(value).back() <= at; });

@@ -1,5 +1,5 @@
-// The section forward as the memory report's profiler walks it: one op a layer, what backward keeps of each, and which gradients
-// are alive while it is differentiated. docs/accounting.md has the rules.
+// The section `forward` as the paper accounts for it: one op per layer, what backward keeps of each, and which gradients are
+// alive while it is differentiated. docs/accounting.md has the rules.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace snug::paper {
 enum class Keeps : std::uint8_t {
   nothing,
   input,  // in full, even where another op keeps the same value
-  bits,   // one an element: where a ReLU's result is positive
+  bits,   // one per element: where a ReLU's result is positive
   mask,   // a dropout's, in full
 };
 
@@ -25,14 +25,14 @@ struct Op {
   bool in_backward = false;      // a gradient reaches its output
   bool passes_gradient = false;  // the gradient of its input is that of its output, or a part of it: no new tensor
   bool is_relu = false;
-  bool renewable = false;            // a normalization, or a ReLU behind one: what `no-bn` makes again
+  bool renewable = false;            // a normalization, or a ReLU after one: what `no-bn` recomputes
   std::int64_t gradient_values = 0;  // alive while it is differentiated: its output's and those that wait for a skip
   std::int64_t forward_flops = 0;
-  std::int64_t again_flops = 0;  // run once more; a normalization still has its statistics
+  std::int64_t again_flops = 0;  // to recompute it; a normalization still has its statistics
   std::int64_t backward_flops = 0;
 };
 
-// Ops [begin, end): all ways from one value to another where there are several, and the ReLU behind their sum.
+// Ops [begin, end): all paths from one value to another where there are several, and the ReLU after their sum.
 struct Unit {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -53,10 +53,10 @@ struct Network {
   const Op* producer_of(ValueId value) const;
 };
 
-// UserError naming the op when the model has one that there is no rule for.
+// UserError naming the op when the model has one without a rule.
 Network network_of(const Program& model);
 
-// The values that ops before `at` make (or the network is given) and ops from `at` on read.
+// The values that ops before `at` make (or that are inputs) and ops from `at` on read.
 std::vector<ValueId> crossing_values(const Network& network, std::size_t at);
 
 // Found by where a single value separates what comes before from what comes after, never by names.

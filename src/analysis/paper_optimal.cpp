@@ -30,7 +30,7 @@ std::vector<std::size_t> link_begins(const Network& network) {
   return begins;
 }
 
-// Where the backward of a link is fullest.
+// The peak of a link's backward.
 struct Moment {
   Bytes kept;  // of the link itself
   Bytes renewed;
@@ -133,8 +133,8 @@ OptimalAccounting account_optimal(const Program& model, const Network& network, 
   all.mode.assign(chain.links.size(), 0);
   const std::int64_t most = run_chain(chain.links, all).peak_bytes;
 
-  // The program counts in slots, each link rounded by up to half a slot: its plans are looked at from as far above the limit on
-  // as that may matter, and the first that is within it for real is taken.
+  // The dynamic program counts in slots, each link rounded by up to half a slot: so its plans are tried from as far above the
+  // limit as the rounding may add, and the first whose real bytes are within it is taken.
   ChainPlan plan = all;
   if (room < most) {
     const ChainProgram program(chain.links, most + most / 32, chain.links.size() < kLongChain ? kSlots : kSlotsOfLongChains);

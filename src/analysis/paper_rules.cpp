@@ -6,7 +6,7 @@ namespace snug::paper {
 
 namespace {
 
-// Whether what the op reads is made again for it alone, rather than kept.
+// Whether the op's input is recomputed for it alone, rather than kept.
 bool renews_input(const Network& network, bool renews, const Op& op) {
   if (!renews || op.inputs.empty()) return false;
   const Op* producer = network.producer_of(op.inputs.front());

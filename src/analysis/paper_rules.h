@@ -1,4 +1,4 @@
-// What an op keeps, what is made again for it and at what cost, by the rules of docs/accounting.md.
+// What an op keeps, what is recomputed for it and at what cost, by the rules of docs/accounting.md.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace snug::paper {
 
-// What lies in memory, before it is known how many bytes a value takes.
+// An amount of memory, before the bytes per value are known.
 struct Amount {
   std::int64_t values = 0;
   std::int64_t bits = 0;
@@ -25,21 +25,21 @@ struct Amount {
 
 using ValueSet = std::unordered_set<ValueId>;
 
-// `renews`: normalizations and the ReLUs behind them are made again for the op that reads them. `boundaries`: values that are
-// held anyway.
+// `renews`: normalizations and the ReLUs after them are recomputed for the op that reads them. `boundaries`: values that are held
+// anyway.
 
 // The value that the op keeps; none for bits and masks, and none where a boundary keeps it already.
 std::optional<ValueId> kept_value(const Network& network, bool renews, const ValueSet& boundaries, const Op& op);
 Amount kept_by(const Network& network, bool renews, const ValueSet& boundaries, const Op& op);
-// Made again while the op is differentiated.
+// What is recomputed while the op is differentiated.
 Amount renewed_for(const Network& network, bool renews, const ValueSet& boundaries, const Op& op);
 
 // FLOPs of the ops [begin, counted_end) that the wanted values depend on within [begin, end); renewed ones are counted by
 // flops_to_renew.
 std::int64_t flops_to_make(const Network& network, bool renews, std::size_t begin, std::size_t end, std::size_t counted_end,
                            const std::vector<ValueId>& wanted);
-// Each normalization and ReLU of ops [begin, end) counts once, however often a strategy makes it again: the report's figures come
-// out so.
+// Each normalization and ReLU of ops [begin, end) counts once, however often a strategy recomputes it: this matches the paper's
+// figures.
 std::int64_t flops_to_renew(const Network& network, std::size_t begin, std::size_t end);
 
 }  // namespace snug::paper

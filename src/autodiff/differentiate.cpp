@@ -29,7 +29,7 @@ class Accumulators {
     return entry->second;
   }
 
-  // What is added up begins at zero.
+  // Accumulators start at zero.
   void clear_in_init() const {
     Section* init = program_.find_section(SectionKind::init);
     if (init == nullptr) return;
@@ -86,7 +86,7 @@ class Differentiator {
     Section eval{.kind = SectionKind::eval, .values = forward_.values, .nodes = {}, .shape = forward_.shape};
     for (const Node& node : forward_.nodes) {
       const Value& first = eval.value(node.outputs.front());
-      if (first.is_state() && first.state != program_.metrics) continue;  // running statistics stand still in evaluation
+      if (first.is_state() && first.state != program_.metrics) continue;  // running statistics do not change in evaluation
       Node copy = node;
       for (ValueId& input : copy.inputs) input = read_instead(input);
       eval.nodes.push_back(std::move(copy));
@@ -132,7 +132,7 @@ class Differentiator {
       if (!builder.value(gradient).is_state()) {
         Value& summand = builder.section().value(gradient);
         summand.role = Role::gradient;
-        summand.type.layout = target.type.layout;  // a library's layout of the weight is the one its gradient is summed in
+        summand.type.layout = target.type.layout;  // gradients are summed in the weight's layout, which may be a library's
       }
       builder.emit(ops::add, {builder.read(accumulator), gradient}, {},
                    {.layer = node.layer, .role = Role::gradient, .phase = Phase::backward, .writes = {accumulator}});
@@ -150,7 +150,7 @@ class Differentiator {
                         .front();
   }
 
-  // A weight's fresh gradient is added up at once: it need not live through the kernel that makes the data gradient.
+  // A weight's new gradient is added at once: it need not live through the kernel that makes the input's gradient.
   static void move_last_node_behind_maker(Section& section, ValueId summand, StateId accumulator) {
     const auto makes_summand = [&](ValueId id) { return id == summand; };
     const auto is_accumulator = [&](ValueId id) { return section.value(id).state == accumulator; };
@@ -169,7 +169,7 @@ class Differentiator {
   const GradientFlow flow_;
   Accumulators& accumulators_;
   std::vector<std::size_t> recipes_;                // by forward node: which of its op's
-  std::vector<ValueId> extras_;                     // what a recipe keeps of its own, by forward node
+  std::vector<ValueId> extras_;                     // extra values that recipes keep, by forward node
   std::unordered_map<ValueId, ValueId> gradients_;  // of transient forward values, summed so far
 };
 

@@ -1,5 +1,5 @@
-// Backward, written out: the section `forward` of a model becomes `micro`, forward and backward of one microbatch, and `eval`,
-// forward alone with what is read in evaluation (Section::in_evaluation).
+// Automatic differentiation: the section `forward` of a model becomes `micro`, forward and backward of one microbatch, and
+// `eval`, forward alone with what is read in evaluation (Section::in_evaluation).
 //
 //   section forward                                 section micro
 //     %y = linear(%x, w@0) ...                        %y = linear(%x, w@0) ...
@@ -8,10 +8,10 @@
 //                                                     %d.w = linear_grad_weight(%d.loss, %x)
 //                                                     w.grad@1 = add(w.grad@0, %d.w)
 //
-// Parameter gradients are added to the states <parameter>.grad, which `init` clears. Each forward node takes the recipe that its
-// attribute `recipe` says, the first of its op where it says none. Frozen parameters, and those the loss does not depend on, get
-// no gradient. A value read twice gets the sum of its readers' gradients through `add` nodes; passes turn these into accumulation
-// where a kernel can. Sections `forward` of several shapes become as many of the others, and share the accumulators.
+// Parameter gradients are added to the states <parameter>.grad, which `init` clears. Each forward node uses the recipe in its
+// attribute `recipe`, or else the first of its op. Frozen parameters, and those the loss does not depend on, get no gradient. A
+// value read twice gets the sum of its readers' gradients through `add` nodes; passes turn these into accumulation where a kernel
+// can. Sections `forward` of several shapes become as many of each, which share the accumulators.
 #pragma once
 
 #include <cstdint>

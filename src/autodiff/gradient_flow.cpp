@@ -19,7 +19,7 @@ GradientFlow gradient_flow(const std::vector<State>& states, const Section& forw
     if (node.op->gradients.empty()) continue;
     const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return flow.depends[id.index()]; });
     for (const ValueId output : node.outputs) {
-      // A state that a differentiable op writes (the metrics) is a sink, not a way on.
+      // A state that a differentiable op writes (the metrics) is a sink: gradients end there.
       if (any && !forward.value(output).is_state()) flow.depends[output.index()] = true;
     }
   }

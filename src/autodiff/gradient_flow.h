@@ -1,4 +1,4 @@
-// Where gradients have to go: from the loss back to every trainable parameter, and nowhere else.
+// Where gradients are needed: on paths from the loss back to trainable parameters, and nowhere else.
 #pragma once
 
 #include <vector>

@@ -12,7 +12,7 @@
 
 namespace snug::backends {
 
-// Raised when the meaning of something below changes but not its size, or a virtual function is added.
+// Increased when the meaning of something below changes but not its size, or a virtual function is added.
 inline constexpr int kCudaPluginAbi = 3;
 
 // C++ objects cross the border, so both sides must come from the same compiler and the same declarations.

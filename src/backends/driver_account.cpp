@@ -50,7 +50,7 @@ std::optional<Bytes> DriverAccount::of_process() const {
   std::vector<Nvml::Process> processes(16);
   unsigned int count = 0;
   int status = Nvml::kInsufficientSize;
-  // Processes may come between two questions; there is no reason to ask for ever.
+  // Processes may start between two calls; a few tries are enough.
   for (int tries = 0; status == Nvml::kInsufficientSize && tries < 4; ++tries) {
     if (tries > 0) processes.resize(2 * processes.size() + count);
     count = static_cast<unsigned int>(processes.size());
@@ -58,7 +58,7 @@ std::optional<Bytes> DriverAccount::of_process() const {
   }
   if (status != Nvml::kSuccess) return std::nullopt;
   processes.resize(count);
-  // One that uses several parts of a GPU that is cut into instances has an entry for each.
+  // A process that uses several instances of a partitioned GPU has an entry for each.
   std::optional<Bytes> sum;
   for (const Nvml::Process& process : processes) {
     if (process.pid != pid_ || process.used_bytes == Nvml::kNotAvailable) continue;

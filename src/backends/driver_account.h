@@ -1,6 +1,6 @@
-// What NVIDIA's driver says that this process holds on a GPU: the context, code of kernels, libraries' own memory, graphs, and
-// the arena. NVML is asked, the driver's management library that nvidia-smi asks too; it is found when it is needed, and nothing
-// is linked.
+// What this process holds on a GPU according to NVIDIA's driver: the context, code of kernels, libraries' own memory, graphs, and
+// the arena. From NVML, the driver's management library that nvidia-smi uses too; it is loaded at run time, and nothing is
+// linked.
 #pragma once
 
 #include <cstdint>

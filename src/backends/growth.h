@@ -46,7 +46,7 @@ struct GrowthShares {
     return sum;
   }
 
-  // No share fills its tensor.
+  // Shares the rest when no share fills its tensor.
   SNUG_HOST_DEVICE void share_among_open(std::int64_t left, const std::int64_t* weight, std::int64_t weights) const {
     std::int64_t given = 0;
     for (int t = 0; t < tensors; ++t) given += is_open(t) ? left * weight[t] / weights : 0;
@@ -67,7 +67,7 @@ struct GrowthShares {
   }
 };
 
-// What the threshold is after a rewiring that pruned so many.
+// The threshold after a rewiring that pruned that many.
 SNUG_HOST_DEVICE inline double adapted_threshold(double threshold, std::int64_t pruned, std::int64_t target) {
   const auto aim = static_cast<double>(target);
   if (static_cast<double>(pruned) < 0.9 * aim) return 2 * threshold;

@@ -36,7 +36,7 @@ class HostArena : public Arena {
   bool margins_untouched() const override;
 
  private:
-  // The bytes of the mapping outside the arena proper: nobody may ever write them.
+  // The bytes of the mapping outside the arena proper, which nothing may write.
   std::span<std::byte> front_margin() const;
   std::span<std::byte> back_margin() const;
 
@@ -45,8 +45,8 @@ class HostArena : public Arena {
   std::size_t page_bytes_ = 0;
 };
 
-// One sentence about an arena that the operating system does not give. Where the process's address space is limited, it says to
-// the byte how much would do. A budget is the device's: it does not make the arena for the host smaller.
+// One sentence about an arena that cannot be allocated. Where the process's address space is limited, it says to the byte how
+// much would be enough. A budget is the device's: it does not make the host's arena smaller.
 [[noreturn]] void refuse_arena(MemorySpace space, Bytes size, std::size_t mapping_bytes, const char* call, int error) {
   const bool is_device = space == MemorySpace::device;
   const Bytes mapped = mapped_bytes();
@@ -62,7 +62,7 @@ class HostArena : public Arena {
 }
 
 // | guard page | front margin | arena ........ | back margin (< 64 bytes) | guard page |
-// The arena ends as close to the rear guard page as its alignment lets it, because kernels overrun at the end.
+// The arena ends as close to the rear guard page as its alignment allows, because kernels overrun at the end.
 HostArena::HostArena(MemorySpace space, Bytes size) : page_bytes_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
   size_ = size;
   const auto padded = static_cast<std::size_t>(round_up(size, kAlignment).count());
@@ -76,8 +76,8 @@ HostArena::HostArena(MemorySpace space, Bytes size) : page_bytes_(static_cast<st
     munmap(mapping_, mapping_bytes_);
     refuse_arena(space, size, mapping_bytes_, "mprotect", error);
   }
-  // Large pages where the kernel has them: fewer misses of the address cache. Only whole ones inside the mapping are used, so the
-  // arena takes no byte more; a kernel that knows no such pages is no reason to stop.
+  // Huge pages where the kernel has them: fewer TLB misses. Only whole ones inside the mapping are used, so the arena takes no
+  // more bytes; it does not matter if the kernel has none.
   madvise(mapping_ + page_bytes_, pages, MADV_HUGEPAGE);
   data_ = mapping_ + page_bytes_ + pages - padded;
   std::ranges::fill(front_margin(), kMargin);

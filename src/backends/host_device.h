@@ -1,4 +1,4 @@
-// The machine's own memory and cores: the device of the reference and CPU backends.
+// Main memory and the CPU's cores: the device of the reference and CPU backends.
 #pragma once
 
 #include <memory>

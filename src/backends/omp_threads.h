@@ -1,5 +1,5 @@
-// How many threads OpenMP gives to libraries' loops while this lives; the caller's own setting comes back afterwards. A library
-// asks when a primitive is made (its scratch and the order of its sums follow) and again when it runs.
+// Sets how many threads OpenMP gives to libraries' loops; the destructor restores the caller's setting. A library asks when a
+// primitive is made (its scratch and the order of its sums depend on it) and again when it runs.
 #pragma once
 
 #include <omp.h>

@@ -8,7 +8,7 @@ namespace snug::backends {
 
 namespace {
 
-// What an element that the computing type does not decide is stored as, and the sentence that says so.
+// The dtypes of an element that does not depend on the computing type, and their description.
 struct Stored {
   Element element;
   std::array<DType, 2> dtypes;  // either
@@ -51,7 +51,7 @@ std::optional<DType> first_real(const Elements& elements, Values inputs, Values 
   return std::nullopt;
 }
 
-// Why an operand of this type does not hold such elements; nothing when it does.
+// Why an operand of this type cannot hold such elements; nothing when it can.
 std::optional<std::string> dtype_refusal(const OperandRules& rules, DType dtype, Element element, DType computing) {
   if (element == Element::real) {
     if (std::ranges::find(rules.real, dtype) == rules.real.end())

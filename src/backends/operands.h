@@ -19,14 +19,14 @@
 namespace snug::backends {
 
 enum class Element : std::uint8_t {
-  real,         // in the type that is computed with, which is one for the node
-  statistic,    // f32, or f64 beside f64: statistics, and the parameters of normalization
-  single,       // f32 whatever is computed with
+  real,         // in the type that the node computes with
+  statistic,    // f32, or f64 in nodes that compute in f64: statistics, and the parameters of normalization
+  single,       // f32 always
   index,        // i32: which row, where rows begin
   labels,       // i32: which class
   codes,        // u8: numbers in few bits
   scales,       // f32: what codes are multiplied by
-  packed,       // u8: numbers of any width behind each other
+  packed,       // u8: bit-packed numbers of any width
   image_bytes,  // u8
   bits,         // bit
   argmax,       // u4 or u8
@@ -34,14 +34,14 @@ enum class Element : std::uint8_t {
   metrics,      // f64: sums of losses, norms, counts
 };
 
-// What some operands hold, in order; what is not listed is like `rest`.
+// What some operands hold, in order; the others hold `rest`.
 struct ElementList {
   std::array<Element, 16> listed{};
   std::size_t count = 0;
   Element rest = Element::real;
 
   constexpr ElementList() = default;
-  // More than there is room for do not compile.
+  // Too many elements do not compile.
   consteval ElementList(std::initializer_list<Element> elements) {
     for (const Element element : elements) listed[count++] = element;
   }
@@ -61,18 +61,18 @@ struct Elements {
 };
 
 struct OperandRules {
-  std::string_view who;                                                   // computes: "the reference"
+  std::string_view who;                                                   // the subject of messages: "the reference"
   std::span<const DType> real;                                            // the types it computes with
-  std::function<std::optional<std::string>(const Type&)> also = nullptr;  // why an operand of the right type will not do either
+  std::function<std::optional<std::string>(const Type&)> also = nullptr;  // another reason to refuse an operand of the right type
 };
 
 // Why the operands cannot be taken ("input 1 is f16[2x3]: ..."); nothing when they can.
 std::optional<std::string> refusal(const OperandRules& rules, const Elements& elements, const KernelQuery& query);
 
-// Of the first real operand; f32 where there is none.
+// The dtype of the first real operand; f32 where there is none.
 DType computing_dtype(const Elements& elements, std::span<const Operand> inputs, std::span<const Operand> outputs);
 
-// What code calls a type that values are stored as. A backend adds its own.
+// The dtype of a C++ type that values are stored as. A backend adds its own.
 template <typename T>
 inline constexpr DType kStoredAs = [] {
   static_assert(sizeof(T) == 0, "say what this type is stored as");
@@ -90,7 +90,7 @@ struct RealTypes {
 
   static constexpr bool contains(DType dtype) { return std::ranges::find(kDTypes, dtype) != kDTypes.end(); }
 
-  // Where the functions for this type stand in a table; the number of types when it is none of them.
+  // The index of this type in a table of functions; the number of types when it is none of them.
   static constexpr std::size_t place_of(DType dtype) {
     return static_cast<std::size_t>(std::ranges::find(kDTypes, dtype) - kDTypes.begin());
   }

@@ -1,5 +1,5 @@
-// Rewiring of the sparse store, in place: survivors move together to the left, then apart to the right with the new values
-// between them. Nothing beside the store is needed but a few numbers a tensor.
+// Rewiring of the sparse store, in place: survivors are compacted to the left, then spread to the right with the new values
+// between them. Needs only a few numbers per tensor beside the store.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +29,13 @@ class Rewiring {
         room_(grid_.rows.size()),
         growth_(grid_.rows.size()) {}
 
-  // Every value below the threshold goes. Returns how many went.
+  // Prunes every value below the threshold. Returns how many.
   std::int64_t prune_below(double threshold, T* values, std::uint8_t* columns, std::int32_t* rows) {
     prune(values, columns, rows, [&](std::size_t, std::int64_t k) { return magnitude(values[k]) < threshold; });
     return finish_shares(rows);
   }
 
-  // Of every tensor its share of `target`, the smallest, of equal ones the first.
+  // Prunes the smallest values of every tensor, its share of `target`; of equal ones the first.
   std::int64_t prune_smallest(std::int64_t target, T* values, std::uint8_t* columns, std::int32_t* rows) {
     std::size_t tensor = grid_.rows.size();
     double limit = 0;
@@ -45,7 +45,7 @@ class Rewiring {
     for (std::size_t t = 0; t < grid_.rows.size(); row += grid_.rows[t++]) {
       const std::int64_t count = rows[row + grid_.rows[t]] - rows[row];
       pruned[t] = (target * count + nonzeros_ / 2) / nonzeros_;
-      room_[t] = rows[row];  // where the tensor's values begin, until they move
+      room_[t] = rows[row];  // where the tensor's values begin, before they move
       survivors_[t] = count;
     }
     prune(values, columns, rows, [&](std::size_t t, std::int64_t k) {
@@ -103,7 +103,7 @@ class Rewiring {
  private:
   static double magnitude(T value) { return std::abs(real_of(value)); }
 
-  // Moves what stays to the left; goes(tensor, k) is asked once for each value, in order.
+  // Compacts what is kept to the left; goes(tensor, k) is called once for each value, in order.
   template <typename Goes>
   void prune(T* values, std::uint8_t* columns, std::int32_t* rows, const Goes& goes) const {
     std::int64_t target = 0;
@@ -135,12 +135,12 @@ class Rewiring {
     return pruned;
   }
 
-  // The `count` smallest are those below the limit and so many of those that equal it.
+  // The `count` smallest are those below the limit and that many of those that equal it.
   struct Selected {
     double limit;
     std::int64_t equal;
   };
-  // By the digits of the magnitudes' bits, which rise with them: no copy is needed.
+  // Radix selection on the magnitudes' bits, which have the same order: no copy is needed.
   static Selected select(const T* values, std::int64_t size, std::int64_t count) {
     if (count == 0) return {.limit = 0, .equal = 0};
     std::uint64_t prefix = 0;

@@ -1,5 +1,5 @@
-// The sparse store (ops/sparse.h) as kernels on the host see it: packed columns, and how a pattern is drawn. One code for every
-// element type and backend, so that a pattern never depends on them.
+// The sparse store (ops/sparse/sparse.h) for kernels on the host: packed columns, and how a pattern is drawn. The same code for
+// every element type and backend, so that a pattern never depends on them.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace snug::backends {
 
-// Column k of a packed list. The store keeps a few bytes behind the last, so that 32 bits can be read from any byte on.
+// Column k of a packed list. The store keeps a few bytes after the last, so that 32 bits can be read from any byte on.
 inline std::int64_t column_at(const std::uint8_t* columns, int bits, std::int64_t k) {
   const std::int64_t bit = k * bits;
   std::uint32_t word = 0;
@@ -29,7 +29,7 @@ inline void put_column(std::uint8_t* columns, int bits, std::int64_t k, std::int
   std::memcpy(columns + bit / 8, &word, sizeof word);
 }
 
-// The words of a walk over all places, one after the other, in either direction: four come from one block.
+// The random words of a walk over all places, in either direction: four come from one block.
 template <typename BlockOf>
 class PlaceWords {
  public:
@@ -67,7 +67,7 @@ struct SparseRows {
   std::int64_t column(std::int64_t k) const { return column_at(columns, bits, k); }
 };
 
-// The values of some rows of a tensor, as they begin.
+// Draws the initial values of some rows of a tensor.
 using InitialDraw = double (*)(std::uint64_t seed, std::uint64_t key, std::uint64_t element);
 template <typename T>
 void draw_values(const ops::SparseSlot& slot, const SparseRows<T>& rows, std::int64_t begin, std::int64_t end, InitialDraw draw,

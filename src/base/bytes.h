@@ -1,4 +1,4 @@
-// Sizes in bytes. MB is 1e6 and MiB is 2^20, as the command writes and reads them.
+// Sizes in bytes. MB is 1e6 and MiB is 2^20 bytes.
 #pragma once
 
 #include <compare>
@@ -37,7 +37,7 @@ constexpr Bytes round_up(Bytes size, Bytes multiple) {
 // "6.7MB", "6.4MiB", "512KB", "1000B" or "1000" to bytes; UserError on anything else.
 Bytes parse_bytes(std::string_view text);
 
-// For people: "404.80 MB" (1e6); exact counts below 1 KB.
+// For display: "404.80 MB" (1e6); exact counts below 1 KB.
 std::string format_bytes(Bytes size);
 
 }  // namespace snug

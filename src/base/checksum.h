@@ -1,5 +1,5 @@
-// A checksum against damage, not against malice: CRC-64 with ECMA-182's polynomial, as xz uses it. Any damage within 8 bytes in a
-// row is always found.
+// A checksum against damage, not against malice: CRC-64 with ECMA-182's polynomial, as xz uses it. Any damage within 8
+// consecutive bytes is always found.
 #pragma once
 
 #include <cstddef>

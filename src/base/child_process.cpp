@@ -13,7 +13,7 @@ namespace snug {
 
 namespace {
 
-// What a child sends back: one letter for how it ended, then its result or the failure's sentence.
+// What a child sends back: one letter for how it ended, then its result or the failure's message.
 enum class Outcome : char { done = 'd', user_error = 'u', does_not_fit = 'f', internal_error = 'i' };
 
 std::string outcome_of(const std::function<std::string()>& work) {
@@ -33,7 +33,7 @@ void write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the parent has gone
+    if (written <= 0) return;  // the parent has ended
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }

@@ -1,4 +1,4 @@
-// A number and what it counts, as English has it.
+// A number and what it counts, in correct English.
 #pragma once
 
 #include <concepts>

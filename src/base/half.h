@@ -1,5 +1,5 @@
-// Numbers of 16 bits on the host, as bits: IEEE half precision (1 sign, 5 exponent, 10 fraction) and bfloat16 (1, 8, 7: the upper
-// half of a float). For moving states in and out, and single numbers; kernels have their own.
+// 16-bit floating-point numbers on the host, as bits: IEEE half precision (1 sign, 5 exponent, 10 fraction) and bfloat16 (1, 8,
+// 7: the upper half of a float). For converting states and single numbers; kernels have their own.
 #pragma once
 
 #include <bit>
@@ -8,13 +8,14 @@
 
 namespace snug {
 
-// The nearest half, ties to even; beyond 65504 and half a step it is infinite. Rounded once, so a float passed through is exact.
+// The nearest half, ties to even; beyond 65504 plus half a step it is infinite. Rounded once, so a float passed as a double loses
+// nothing.
 inline std::uint16_t half_from_double(double value) {
   const auto sign = static_cast<std::uint16_t>((std::bit_cast<std::uint64_t>(value) >> 48U) & 0x8000U);
   const double magnitude = std::fabs(value);
   if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7E00U);
   if (magnitude >= 65520.0) return static_cast<std::uint16_t>(sign | 0x7C00U);
-  // Below the smallest normal number halves are the multiples of 2^-24. 2^-14 itself comes out of both branches alike.
+  // Below the smallest normal number halves are the multiples of 2^-24. Both branches give the same for 2^-14 itself.
   if (magnitude < 0x1p-14) return static_cast<std::uint16_t>(sign | static_cast<unsigned>(std::nearbyint(magnitude * 0x1p24)));
   int exponent = 0;
   const double fraction = std::frexp(magnitude, &exponent);  // in [0.5, 1)
@@ -23,21 +24,22 @@ inline std::uint16_t half_from_double(double value) {
   return static_cast<std::uint16_t>(sign | ((static_cast<unsigned>(exponent + 14) << 10U) + (rounded - 1024U)));
 }
 
-// The same of a float, by its bits alone: for loops that no vector instruction does.
+// The same for a float, from its bits alone: for loops that no vector instruction does.
 inline std::uint16_t half_from_float(float value) {
   constexpr std::uint32_t kInfinite = 0x477FF000U;  // 65520
   constexpr std::uint32_t kNormal = 0x38800000U;    // 2^-14
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-  // The exponent moves from a float's bias to a half's, and what is cut off rounds what stays: a carry runs into the exponent.
+  // The exponent changes from a float's bias to a half's, and the lost bits round the remaining ones: a carry goes into the
+  // exponent.
   std::uint32_t half = (magnitude + 0xFFFU + (magnitude >> 13U & 1U) - (112U << 23U)) >> 13U;
-  // The steps of floats from a half on are those of halves below the smallest normal one.
+  // Floats from 0.5 on have the spacing of subnormal halves.
   if (magnitude < kNormal) half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U;
   if (magnitude >= kInfinite) half = magnitude > 0x7F800000U ? 0x7E00U : 0x7C00U;
   return static_cast<std::uint16_t>((bits >> 16U & 0x8000U) | half);
 }
 
-// All cases are computed and one is taken, so that loops need not branch.
+// All cases are computed and one is selected, so that loops need not branch.
 inline float float_from_half(std::uint16_t bits) {
   const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7FFFU) << 13U;
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16U;
@@ -56,8 +58,8 @@ inline std::uint16_t bfloat_from_float(float value) {
 }
 
 inline std::uint16_t bfloat_from_double(double value) {
-  // A float on the way would round twice. Rounded to odd instead, it keeps whether anything was cut off, and the second
-  // rounding comes out right: a float has more than two bits beyond a bfloat16.
+  // Going through a float would round twice. Rounded to odd, the float keeps whether anything was cut off, and the second
+  // rounding is correct: a float has more than two bits beyond a bfloat16.
   const auto nearest = static_cast<float>(value);
   auto bits = std::bit_cast<std::uint32_t>(nearest);
   const auto back = static_cast<double>(nearest);

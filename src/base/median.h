@@ -1,4 +1,4 @@
-// The middle of a list: what times are summed up by, since a disturbed one does not move it.
+// The median of a list, used for times, since outliers do not change it.
 #pragma once
 
 #include <algorithm>

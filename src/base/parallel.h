@@ -13,8 +13,8 @@
 
 namespace snug {
 
-// Calls work(0) to work(count - 1), on at most so many threads, the caller's among them, and returns when all are done. What one
-// of them throws is thrown here, that of the lowest number, when no other still runs.
+// Calls work(0) to work(count - 1), on at most `threads` threads, the caller's included, and returns when all are done. An
+// exception of one of them (that with the lowest number) is thrown here, when no other still runs.
 template <typename Work>
 void run_in_threads(std::size_t count, int threads, const Work& work) {
   std::atomic<std::size_t> next = 0;
@@ -42,8 +42,8 @@ void run_in_threads(std::size_t count, int threads, const Work& work) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// What the work returns or throws, found on a thread of its own while the caller waits. Such a thread has a heap of its own: for
-// work that takes much memory and leaves little, which would lie scattered over the caller's heap and hold its pages.
+// Runs the work on a separate thread while the caller waits; returns or throws what it does. Such a thread has its own heap: for
+// work that takes much memory and leaves little, which would otherwise be scattered over the caller's heap and hold its pages.
 template <typename Work>
 auto run_apart(const Work& work) {
   return std::async(std::launch::async, std::cref(work)).get();

@@ -1,6 +1,6 @@
-// Philox4x32-10: a counter-based random generator (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// Any number of the stream comes from its counter alone, so a dropout mask or an augmentation is never stored: it is computed
-// again, on any device, in any order. The host and the CUDA kernels share this header.
+// Philox4x32-10: a counter-based random generator (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Any
+// number of the stream follows from its counter alone, so a dropout mask or an augmentation is never stored: it is recomputed, on
+// any device, in any order. The host and the CUDA kernels share this header.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@ namespace snug {
 
 namespace {
 
-// Bytes of the UTF-8 character that the text begins with; 0: they are none.
+// Bytes of the UTF-8 character that the text begins with; 0: it is not one.
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t length = byte(0) < 0x80   ? 1
@@ -19,7 +19,7 @@ std::size_t character_bytes(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0U) != 0x80U) return 0;
   }
-  // Longer than need be, halves of pairs, beyond Unicode's end.
+  // Overlong forms, surrogates, beyond Unicode's end.
   if (byte(0) == 0xE0 && byte(1) < 0xA0) return 0;
   if (byte(0) == 0xED && byte(1) >= 0xA0) return 0;
   if (byte(0) == 0xF0 && byte(1) < 0x90) return 0;
@@ -54,7 +54,7 @@ std::string without_controls(std::string_view text) {
 
 std::string printable(std::string_view text, std::size_t most) {
   std::size_t end = std::min(text.size(), most);
-  // A byte 10xxxxxx goes on with a character; the cut goes before the one that begins it.
+  // A byte 10xxxxxx continues a character; the cut goes before the byte that begins it.
   while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
   std::string result = without_controls(text.substr(0, end));
   std::ranges::replace(result, '\n', '?');

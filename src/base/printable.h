@@ -1,4 +1,4 @@
-// Texts from files and flags, made fit for a message.
+// Makes texts from files and flags safe for messages.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace snug {
 
-// Without what a terminal would obey instead of show: control characters but the ends of lines, and bytes that are not UTF-8,
-// become question marks.
+// Replaces what a terminal would obey instead of show with question marks: control characters except ends of lines, and bytes
+// that are not UTF-8.
 std::string without_controls(std::string_view text);
 
 // On one line, without control characters, cut between characters (UTF-8) after `most` bytes.

@@ -1,4 +1,4 @@
-// What the operating system says this process takes.
+// What this process takes, according to the operating system.
 #pragma once
 
 #include "base/bytes.h"
@@ -15,15 +15,15 @@ struct ProcessMemory {
 // InternalError where there is no /proc.
 ProcessMemory process_memory();
 
-// ProcessMemory::mapped to the page, found without allocating: for whoever has just been refused memory. 0 where there is no
-// /proc.
+// ProcessMemory::mapped to the page, found without allocating: for use after an allocation failed.
+// 0 where there is no /proc.
 Bytes mapped_bytes();
 
-// What the heap has free goes back to the system, where its allocator knows how: after a search, which takes more than the
-// training that follows.
+// Returns the heap's free memory to the system, if the allocator can: after a search, which takes more than the training that
+// follows.
 void give_back_free_memory();
 
-// Whether the machine could give a program that much now without swapping, and keep some for others.
+// Whether the machine has that much memory available without swapping, with some left for others.
 bool machine_has_room(Bytes size);
 
 }  // namespace snug

@@ -6,7 +6,7 @@
 
 namespace snug {
 
-// As many as were asked for; 0 means as many as the machine has cores.
+// The number that was asked for; 0 means one per core of the machine.
 inline int thread_count(int asked) {
   return asked > 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }

@@ -15,10 +15,10 @@ namespace snug::data {
 
 namespace {
 
-// Both built-in sets are 32x32, whatever the reason.
+// Both built-in sets are 32x32.
 void check_fixed_size(const std::string& spec, std::int64_t side, const OpenOptions& options) {
   if (options.image_size != 0 && options.image_size != side) {
-    throw_user_error("the images of {} are {}x{} and cannot be had at {}x{}", spec, side, side, options.image_size,
+    throw_user_error("the images of {} are {}x{} and cannot be resized to {}x{}", spec, side, side, options.image_size,
                      options.image_size);
   }
 }

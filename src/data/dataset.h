@@ -1,5 +1,5 @@
-// Examples to train on and to test with. A data set lies in files and is read example by example: what is resident does not grow
-// with the number of examples.
+// Examples for training and testing. A data set lies in files and is read example by example: resident memory does not grow with
+// the number of examples.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ namespace snug::data {
 
 enum class Split { train, test };
 
-// What a model is given of each example, by the name of the model's input.
+// A part of each example, by the name of the model's input.
 struct Input {
   enum class Content : std::uint8_t {
     pixels,   // bytes in the order H,W,C
-    classes,  // numbers of classes, i32
-    numbers   // as the model computes with them
+    classes,  // class numbers, i32
+    numbers   // in the type that the model computes with
   };
   std::string name;
   std::size_t example_bytes = 0;
@@ -32,7 +32,7 @@ struct Input {
   friend bool operator==(const Input&, const Input&) = default;
 };
 
-// Bytes of an input: one example behind the other.
+// Bytes of an input, one example after the other.
 struct NamedBytes {
   std::string_view name;
   std::span<const std::byte> bytes;
@@ -48,13 +48,13 @@ struct Description {
   std::int64_t train_examples = 0;       // at least one of each
   std::int64_t test_examples = 0;
   // Per channel, in units of 0..255, over training examples: all of them, or an even sample of a large set. A standard deviation
-  // is at least 1, so that one can always divide by it.
+  // is at least 1, so that it can be divided by.
   std::vector<double> mean;
   std::vector<double> std;
-  // The sum of fingerprint_of() over all files, so that it tells which file is gone. Says nothing of what is in them.
+  // The sum of fingerprint_of() over all files, so that it tells which file was removed. Does not depend on their contents.
   std::uint64_t fingerprint = 0;
 
-  std::vector<std::string> notes;  // for the user: what was left out of the data, a sentence each
+  std::vector<std::string> notes;  // for the user: what was left out of the data, one sentence each
 
   std::int64_t examples(Split split) const { return split == Split::train ? train_examples : test_examples; }
   std::size_t image_bytes() const { return static_cast<std::size_t>(channels * height * width); }
@@ -65,7 +65,7 @@ struct Description {
 // What one file adds to a data set's fingerprint; `name` is its path within the data set.
 std::uint64_t fingerprint_of(std::string_view name);
 
-// An example that cannot be read. Once its file is gone, the data set's fingerprint is less by just this one's.
+// An example that cannot be read. Removing its file reduces the data set's fingerprint by this one's.
 class UnreadableExample : public UserError {
  public:
   UnreadableExample(const std::string& message, std::uint64_t fingerprint) : UserError(message), fingerprint_(fingerprint) {}
@@ -83,10 +83,10 @@ class Dataset {
   Dataset& operator=(const Dataset&) = delete;
 
   virtual const Description& description() const = 0;
-  // What an example consists of.
+  // The parts of an example.
   virtual std::vector<Input> inputs() const = 0;
   // Fills one span for each of inputs(), in their order, with one example. May be called from several threads at
-  // once. UserError naming the file when it is short, corrupt or gone; an UnreadableExample where the data set would be whole
+  // once. UserError naming the file when it is short, corrupt or gone; an UnreadableExample where the data set would be complete
   // without that file.
   virtual void read(Split split, std::int64_t index, std::span<const std::span<std::byte>> inputs) const = 0;
 };
@@ -106,13 +106,13 @@ enum class BadImages : std::uint8_t { refused, left_out };
 
 struct OpenOptions {
   std::int64_t image_size = 0;           // image folders: every image is resized to a square of this side
-  std::int64_t default_image_size = 32;  // ... of this one where `image_size` is 0
+  std::int64_t default_image_size = 32;  // ... and of this one where `image_size` is 0
   BadImages bad_images = BadImages::refused;
 };
 
 // `spec` is "embedded", "cifar10" (in cifar10_folder()), or the path of a folder: of CIFAR-10 binary batches, or of images as
 // PATH/train/CLASS/* and PATH/test/CLASS/*, or as PATH/CLASS/* (then a tenth, chosen by hashes of the names, is set aside for
-// testing). An image size asked of a data set whose images have another, fixed size is a UserError.
+// testing). UserError when an image size is given for a data set whose images have another, fixed size.
 std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions& options);
 
 // Reads every file of a data set and hands out those that are not as they should be, with the reason as a sentence: images that

@@ -65,7 +65,7 @@ class ExternalSort::RunReader {
   }
 
  private:
-  // Are `bytes` at at_ in the buffer, after reading on if need be? Names are shorter than the buffer.
+  // Whether `bytes` bytes from at_ on are in the buffer; reads more if necessary. Names are shorter than the buffer.
   bool has(std::size_t bytes) {
     if (filled_ - at_ >= bytes) return true;
     std::memmove(buffer_.data(), buffer_.data() + at_, filled_ - at_);
@@ -92,7 +92,7 @@ void ExternalSort::add(std::string_view name) {
   SNUG_CHECK(name.size() <= kLongestName, "a name of {} bytes", name.size());
   const std::size_t cost = name.size() + sizeof(std::string_view);
   if (!names_.empty() && gathered_bytes_ + cost > run_bytes_) spill();
-  // Room for the whole run at once: the views in names_ must stay true.
+  // Room for the whole run at once: the views in names_ must stay valid.
   if (names_.empty()) text_.reserve(std::max(run_bytes_, kLongestName));
   const std::size_t at = text_.size();
   text_.append(name);

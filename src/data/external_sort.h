@@ -1,4 +1,4 @@
-// Sorts more names than should be in memory.
+// Sorts more names than fit in memory.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace snug::data {
 
-// Names are gathered up to `run_bytes`, sorted and written to an unnamed temporary file; runs are merged kFanIn at a time.
-// Resident are one run, or kFanIn buffers of kReadBytes, and 16 bytes for every run written: 64 KiB for a gigabyte of names.
+// Names are collected up to `run_bytes`, sorted and written to an unnamed temporary file; runs are merged kFanIn at a time.
+// Resident are one run, or kFanIn buffers of kReadBytes, and 16 bytes per run written: 64 KiB for a gigabyte of names.
 class ExternalSort {
  public:
   static constexpr std::size_t kFanIn = 16;
@@ -40,7 +40,7 @@ class ExternalSort {
 
   std::size_t run_bytes_;
   std::int64_t count_ = 0;
-  std::string text_;                     // the names gathered, one after the other
+  std::string text_;                     // the names collected, one after the other
   std::vector<std::string_view> names_;  // ... in text_, which never grows beyond its reserve
   std::size_t gathered_bytes_ = 0;
   File file_;

@@ -23,7 +23,7 @@ File& File::operator=(File&& other) noexcept {
 }
 
 File open_regular_file(const std::filesystem::path& path) {
-  // Opening a pipe would wait for its writer without O_NONBLOCK; it means nothing for a regular file.
+  // Without O_NONBLOCK, opening a pipe would wait for its writer; a regular file ignores it.
   File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.descriptor() < 0) throw_user_error("{} cannot be read: {}", path.string(), system_message(errno));
   struct stat status {};

@@ -1,4 +1,4 @@
-// Files read at offsets, without mapping them: what is resident is what the caller's buffer holds.
+// Files read at offsets, without mapping them: only the caller's buffer is resident.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +28,9 @@ class File {
   int descriptor_ = -1;
 };
 
-// Opens a regular file for reading; a pipe, a device or a folder is refused, not waited for.
+// Opens a regular file for reading; a pipe, a device or a folder is refused without waiting.
 File open_regular_file(const std::filesystem::path& path);
-// Makes a file, or empties it.
+// Makes an empty file, or truncates an existing one.
 File create_file(const std::filesystem::path& path);
 // A file without a name in $TMPDIR (or /tmp): gone when closed, however the process ends.
 File open_unnamed_file();
@@ -39,9 +39,9 @@ std::int64_t file_size(const File& file, const std::filesystem::path& path);
 
 // Reads until `bytes` is full or the file ends; returns how many. -1 and errno when the system refuses.
 std::int64_t read_some_at(const File& file, std::int64_t offset, std::span<std::byte> bytes) noexcept;
-// Exactly so many bytes; UserError naming `path` when there are fewer, as when the file was cut after it was opened.
+// Fills `bytes`; UserError naming `path` when the file has fewer, for example because it was truncated after it was opened.
 void read_at(const File& file, const std::filesystem::path& path, std::int64_t offset, std::span<std::byte> bytes);
-// All of them, at the end of what was written before; UserError naming `what` when there is no room.
+// Appends all of them; UserError naming `what` when the disk is full.
 void write_all(const File& file, const std::string& what, std::span<const std::byte> bytes);
 
 }  // namespace snug::data

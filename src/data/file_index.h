@@ -1,4 +1,4 @@
-// A list of file names and labels that is on disk, however long it is.
+// A list of file names and labels, kept on disk.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ class FileSource : public ByteSource {
 
  private:
   File file_;
-  std::int64_t offset_ = 0;  // of the file, behind the buffer
+  std::int64_t offset_ = 0;  // of the file, after the buffer
   std::array<std::byte, 16'384> buffer_;
   std::size_t filled_ = 0;
   std::size_t at_ = 0;

@@ -9,9 +9,9 @@ namespace snug::data {
 
 namespace {
 
-// Sets the numbers drawn here apart from those drawn elsewhere from the same seed.
+// Makes the numbers drawn here independent of those drawn elsewhere from the same seed.
 constexpr std::uint64_t kPurpose = 0x65706F63682D6F72U;  // "epoch-or"(der)
-// Four rounds make a Feistel network indistinguishable from random to a patient observer; small domains take a few more.
+// Four rounds make a Feistel network practically indistinguishable from random; small domains need a few more.
 constexpr std::uint64_t kRounds = 8;
 
 constexpr std::uint64_t low_bits(unsigned count) { return (std::uint64_t{1} << count) - 1; }
@@ -26,14 +26,14 @@ Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::uint64_t 
 std::uint64_t Permutation::operator()(std::uint64_t index) const {
   SNUG_CHECK(index < size_, "place {} of a permutation of {}", index, size_);
   if (bits_ == 0) return 0;
-  // The network permutes all numbers of bits_ bits. Whoever starts below size_ comes back there at the latest where it began.
+  // The network permutes all numbers of bits_ bits. A walk from below size_ returns below size_, at the latest where it started.
   std::uint64_t value = index;
   do value = scramble(value);
   while (value >= size_);
   return value;
 }
 
-// The halves may differ by a bit; they change places every round, and each round mixes the left by a function of the right.
+// The halves may differ by a bit; they are swapped every round, and each round mixes the left with a function of the right.
 std::uint64_t Permutation::scramble(std::uint64_t value) const {
   unsigned right_bits = bits_ / 2;
   for (std::uint64_t round = 0; round < kRounds; ++round) {

@@ -1,4 +1,4 @@
-// The order of an epoch, computed and not stored: resuming needs three numbers, and ten million examples take no bytes.
+// The order of an epoch, computed instead of stored: resuming needs three numbers, and ten million examples take no memory.
 #pragma once
 
 #include <cstdint>

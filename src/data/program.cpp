@@ -21,7 +21,7 @@ namespace snug::data {
 
 namespace {
 
-// What a shell reports for a program that SIGINT ended; npm exits so itself.
+// What a shell reports for a program that SIGINT ended; npm itself exits with it.
 constexpr int kInterrupted = 128 + SIGINT;
 
 class FileActions {
@@ -36,7 +36,7 @@ class FileActions {
   posix_spawn_file_actions_t actions_{};
 };
 
-// A child that is never left behind: ended and waited for, unless it has been already.
+// A child process that is killed and waited for on destruction, unless it has ended.
 class Child {
  public:
   explicit Child(pid_t id) : id_(id) {}

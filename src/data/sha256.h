@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), to verify what was downloaded.
+// SHA-256 (FIPS 180-4), to verify downloads.
 #pragma once
 
 #include <array>

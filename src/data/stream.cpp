@@ -13,8 +13,8 @@
 
 namespace snug::data {
 
-// The buffers go round between the two threads: batch k lies in buffer k % kBuffers. `filled_` and `released_` count the batches
-// that the reader has completed and that the caller is done with; nothing else is shared.
+// The two threads share a ring of buffers: batch k lies in buffer k % kBuffers. `filled_` and `released_` count the batches that
+// the reader has filled and that the caller has released; nothing else is shared.
 class Stream::Reader {
  public:
   Reader(const Dataset& dataset, Split split, std::int64_t batch, const Options& options)

@@ -1,4 +1,4 @@
-// Batches of a data set in the order of its epochs, read ahead by a thread of its own into a fixed number of buffers.
+// Batches of a data set in the order of its epochs, read ahead by a separate thread into a fixed number of buffers.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ struct Batch {
   std::span<const NamedBytes> inputs;  // one for each of the data set's, in their order
   std::size_t examples = 0;
   std::uint64_t epoch = 0;     // a batch lies in one epoch
-  std::uint64_t position = 0;  // of its first example in the epoch's order; a run resumes behind it at position + examples
+  std::uint64_t position = 0;  // of its first example in the epoch's order; a run resumes after it at position + examples
 };
 
 struct StreamOptions {
   std::uint64_t seed = 0;
-  bool shuffle = false;        // each epoch in an order of its own, given by seed and epoch; otherwise in the order of the files
+  bool shuffle = false;        // each epoch in its own order, given by seed and epoch; otherwise in the order of the files
   std::uint64_t epoch = 0;     // where to start
   std::uint64_t position = 0;  // ... counted in examples of that epoch, at most their number
   bool repeat = false;         // epoch after epoch without end; otherwise only the first
@@ -39,12 +39,12 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // The next batch, valid until the next call; none after the last. The last batch of an epoch may be smaller, and none is
-  // dropped. An error of the reading thread is thrown here when its batch's turn comes, and at every later call. Allocates
-  // nothing.
+  // The next batch, valid until the next call; none after the last. The last batch of an epoch may
+  // be smaller, and none is dropped. An error of the reading thread is thrown here in place of its
+  // batch, and at every later call. Allocates nothing.
   std::optional<Batch> next();
 
-  // What the buffers take, for the account of memory beside the arena.
+  // The size of the buffers, for the process overhead.
   std::int64_t buffer_bytes() const;
 
  private:

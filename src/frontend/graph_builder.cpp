@@ -27,7 +27,7 @@ auto in_layer(const std::string& name, Build build) {
   }
 }
 
-// Kernels count along a dimension in 32 bits, and so do the libraries behind them: what overflows there is a wrong result or a
+// Kernels count along a dimension in 32 bits, and so do the libraries that they call: an overflow there gives a wrong result or a
 // division by zero.
 void require_countable(const Shape& shape) {
   for (const std::int64_t dim : shape.dims()) {
@@ -81,7 +81,7 @@ void GraphBuilder::emit_initial_value(StateId id, const Initializer& initializer
   const EmitOptions options{.layer = state.name, .role = state.role, .phase = Phase::init, .writes = {id}};
   const auto key = static_cast<std::int64_t>(id.index());
   switch (initializer.kind) {
-    case Initializer::Kind::none:  // it comes from outside
+    case Initializer::Kind::none:  // set from outside
       return;
     case Initializer::Kind::constant:
       init_builder_.emit(ops::fill, {init_builder_.read(id)}, {{"value", initializer.amount}}, options);
@@ -275,7 +275,7 @@ ValueId GraphBuilder::linear(const std::string& name, ValueId x, std::int64_t ou
 
 ValueId GraphBuilder::dropout(const std::string& name, ValueId x, double probability) {
   Attributes attributes{{"probability", probability}, {"key", ++random_keys_}};
-  // What does not depend on the examples is dropped alike in all microbatches.
+  // Dropout of what does not depend on the examples is the same in all microbatches.
   const bool depends = example_rows_.depends_on_examples(x);
   set_rows_per_example(attributes, depends ? rows_of_each_example(name, type_of(x)) : 0);
   const ValueId y = emit(name, ops::dropout, {x, read(program_.scalars)}, attributes).front();
@@ -311,7 +311,7 @@ void GraphBuilder::softmax_cross_entropy(ValueId logits, double label_smoothing)
 
 void GraphBuilder::loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes) {
   if (has_loss_) throw UserError("the model already has a loss");
-  SNUG_CHECK(op.loss != nullptr, "{} is no loss", op.name);
+  SNUG_CHECK(op.loss != nullptr, "{} is not a loss", op.name);
   const ValueId value = emit(name, op, std::move(inputs), std::move(attributes)).front();
   has_loss_ = true;
   builder_.emit(ops::add, {read(program_.metrics), value}, {}, {.name = "metrics", .layer = name, .writes = {program_.metrics}});

@@ -1,5 +1,5 @@
 // Builds a model layer by layer: a program with the sections `init` and `forward`, in f32. The model zoo, the public API and
-// importers all go through here.
+// importers all use it.
 #pragma once
 
 #include <string>
@@ -16,15 +16,15 @@ namespace snug::frontend {
 
 class GraphBuilder {
  public:
-  // `statistics_group`: examples whose batch-norm statistics are taken together where a layer does not say so itself; 0: all of
-  // the microbatch. With groups of b a microbatch does what microbatches of b would.
+  // `statistics_group`: examples whose batch-norm statistics are taken together, unless a layer overrides it; 0: all of the
+  // microbatch. With groups of b a microbatch gives the same results as microbatches of b.
   GraphBuilder(std::string name, std::int64_t batch, std::int64_t statistics_group = 0);
   // The section builders point into the program beside them.
   GraphBuilder(const GraphBuilder&) = delete;
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
-  // Inputs. Images are staged as bytes and normalized by an op; features are staged as they are computed with. A layer's result
-  // lies as its input does; convolutions and pools are made for channels-last ones.
+  // Inputs. Images are staged as bytes and normalized by an op; features are staged in the type that is computed with. A layer's
+  // result has its input's layout; convolutions and pools are made for channels-last ones.
   ValueId images(const ImageOptions& options);
   ValueId features(const Shape& shape_of_one_example, const Layout& layout = Layout::row_major());
   // Any other. Its leading dimension is made of the examples of the microbatch, one or several rows each.
@@ -49,14 +49,14 @@ class GraphBuilder {
   // Any op with plain inputs; `name` becomes its layer and the name of its first output.
   std::vector<ValueId> emit(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
 
-  // A trainable state of its own, for ops that the layers above do not cover.
+  // A trainable state, for ops that the layers above do not cover.
   ValueId parameter(const std::string& name, const Type& type, Initializer initializer);
-  // A state that training does not move by gradients.
+  // A state that is not trained by gradients.
   ValueId statistic(const std::string& name, const Type& type, Initializer initializer);
   ValueId scalars() { return read(program_.scalars); }
 
   // Ends the model: softmax cross-entropy of logits [rows,K] with labels i32[rows], added to the metrics. An example may have
-  // several rows. Each weighs the same, or by `weights`, f32[rows].
+  // several rows. All have equal weight, or those in `weights`, f32[rows].
   void softmax_cross_entropy(ValueId logits, ValueId labels, ValueId weights, double label_smoothing = 0);
   // The same with staged labels, the input "labels".
   void softmax_cross_entropy(ValueId logits, double label_smoothing = 0);
@@ -87,12 +87,12 @@ class GraphBuilder {
   ExampleRows example_rows_;
   bool has_loss_ = false;
   std::unordered_set<std::string> state_names_;
-  std::int64_t random_keys_ = 0;  // each dropout layer draws from a stream of its own
+  std::int64_t random_keys_ = 0;  // each dropout layer has its own random stream
 };
 
-// Parameters whose names begin with one of the prefixes keep their values: no gradient, no momentum. Batch norm goes on with the
-// statistics of the batch and moves its running ones, frozen or not, as PyTorch's does with requires_grad=False. UserError, with
-// the nearest names, when a prefix names none.
+// Parameters whose names begin with one of the prefixes keep their values: no gradient, no momentum. Batch norm still uses the
+// statistics of the batch and updates its running ones, frozen or not, as PyTorch's does with requires_grad=False. UserError,
+// with the nearest names, when a prefix matches none.
 void freeze(Program& model, const std::vector<std::string>& prefixes);
 
 // Spreads a share of each label over all classes. UserError when the model's loss cannot.

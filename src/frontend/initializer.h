@@ -1,4 +1,4 @@
-// How a state of a model begins.
+// How a state of a model is initialized.
 #pragma once
 
 #include <cstdint>

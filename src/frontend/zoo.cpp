@@ -22,7 +22,7 @@ constexpr std::array<ZooEntry, 6> kEntries{
      {"vgg-16", "torchvision's VGG-16, 224x224, 1000 classes, dropout"},
      {"small-cnn", "three convolutions, 32x32, 10 classes: learns in a minute"}}};
 
-// The positive numbers of "wrn-28-2" behind the prefix "wrn-"; nothing when the name is not of that form.
+// The positive numbers of "wrn-28-2" after the prefix "wrn-"; nothing when the name is not of that form.
 std::optional<std::vector<std::int64_t>> numbers_after(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());

@@ -1,4 +1,4 @@
-// The builders behind the zoo's names, one file a family.
+// The builders of the zoo's models, one file per family.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ Program torchvision_resnet(const std::string& name, const std::array<int, 4>& bl
 Program vgg_16(const ZooOptions& options);
 Program small_cnn(const ZooOptions& options);
 
-// The staged input at the asked or the model's own image size.
+// The staged input at the given or the model's own image size.
 ValueId zoo_input(GraphBuilder& builder, const ZooOptions& options, std::int64_t default_image_size);
 
 inline std::int64_t classes_or(const ZooOptions& options, std::int64_t fallback) {

@@ -60,8 +60,8 @@ Program wide_resnet(const std::string& name, std::int64_t depth, std::int64_t wi
 Program preactivation_resnet(const std::string& name, std::int64_t depth, const ZooOptions& options) {
   const bool basic_fits = depth >= 8 && (depth - 2) % 6 == 0;
   const bool bottleneck_fits = depth >= 11 && (depth - 2) % 9 == 0;
-  // Many depths are both, and all but one are basic: 110, 218, 434, 866, 1730 then make one series. The name 164 stands for the
-  // bottleneck network of He et al. in the literature (1001, their other one, is no 6n+2).
+  // Many depths fit both, and all but one are basic: 110, 218, 434, 866, 1730 then form one series. In the literature 164 is the
+  // bottleneck network of He et al. (1001, their other one, is not 6n+2).
   const bool bottleneck = bottleneck_fits && (!basic_fits || depth == 164);
   if (bottleneck) {
     const std::int64_t n = (depth - 2) / 9;

@@ -1,4 +1,4 @@
-// torchvision's ResNet-18, ResNet-50 and VGG-16, with its parameter names, so that weights move both ways.
+// torchvision's ResNet-18, ResNet-50 and VGG-16, with its parameter names, so that weights can be exchanged.
 
 #include "base/error.h"
 #include "frontend/zoo_models.h"

@@ -18,9 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Raised when keys, families or what a time stands for change their meaning.
+// Raised when the meaning of keys, families or times changes.
 constexpr int kFormat = 1;
-// Thousands of nodes take about a megabyte; a larger file is not ours.
+// Thousands of nodes take about a megabyte; a larger file is not a cost file.
 constexpr std::uint64_t kMostBytes = 256 << 20;
 
 NodeCost parse_node(const Json& json) {
@@ -90,7 +90,7 @@ void write_cost_file(const std::filesystem::path& path, const CostKey& key, std:
     if (error) throw_user_error("the folder '{}' cannot be made: {}", path.parent_path().string(), error.message());
   }
   const Json header{{"format", kFormat}, {"backend", key.backend}, {"machine", key.machine}, {"threads", key.threads}};
-  // A line for each node, so that a person can read it and a tool can compare two.
+  // One line per node, so that the file is readable and can be compared.
   std::string text = header.dump();
   text.back() = ',';
   text += "\"nodes\":[";

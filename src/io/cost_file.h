@@ -16,7 +16,7 @@
 
 namespace snug::io {
 
-// Times measured under one key say nothing about another.
+// Times measured under one key do not apply to another.
 struct CostKey {
   std::string backend;
   std::string machine;
@@ -26,18 +26,18 @@ struct CostKey {
 };
 CostKey cost_key_of(const Backend& backend);
 
-// $XDG_CACHE_HOME/snug or ~/.cache/snug, a file for each backend and number of threads. Nothing where there is no home.
+// $XDG_CACHE_HOME/snug or ~/.cache/snug, one file per backend and number of threads. Nothing where there is no home folder.
 std::optional<std::filesystem::path> default_cost_file(const CostKey& key);
 
-// UserError with one sentence when the file is not there, no whole cost file, or one of another key.
+// UserError with one sentence when the file does not exist, is not a complete cost file, or has another key.
 std::vector<NodeCost> read_cost_file(const std::filesystem::path& path, const CostKey& key);
-// The same of a text; `source` names it in messages.
+// The same from a text; `source` names it in messages.
 std::vector<NodeCost> parse_costs(std::string_view text, const CostKey& key, std::string_view source);
 
-// Makes the folder where it is missing. A reader finds the old file or the whole new one.
+// Makes the folder if it is missing. A reader finds the old file or the complete new one.
 void write_cost_file(const std::filesystem::path& path, const CostKey& key, std::span<const NodeCost> nodes);
 
-// What was measured before, with what was measured now in its place or behind it.
+// Updates the known costs with the measured ones: replaces those of the same nodes, appends the others.
 void merge_costs(std::vector<NodeCost>& known, std::span<const NodeCost> measured);
 
 }  // namespace snug::io

@@ -17,8 +17,8 @@ namespace {
 // As many as Linux follows.
 constexpr int kMostLinks = 40;
 
-// The N of /proc/self/fd/N. What such a link reads as is a name for people, which may be of a pipe, or of a file that a shell has
-// opened for us and that must not be replaced behind its back.
+// The N of /proc/self/fd/N. The target of such a link is only informative: it may be a pipe, or a file that a shell has opened
+// for us and that must not be replaced.
 std::optional<int> own_descriptor(const fs::path& path) {
   std::error_code error;
   const fs::path own = fs::canonical("/proc/self/fd", error);
@@ -46,8 +46,8 @@ Destination find_destination(const fs::path& path) {
     struct stat status {};
     if (::lstat(found.path.c_str(), &status) != 0) {
       if (errno != ENOENT) throw_user_error("'{}' cannot be written: {}", path.string(), std::generic_category().message(errno));
-      if (const auto number = own_descriptor(found.path)) return of_descriptor(path, *number);  // one that is not open
-      return found;  // nothing there yet, or no folder, which whoever opens it finds
+      if (const auto number = own_descriptor(found.path)) return of_descriptor(path, *number);  // a descriptor that is not open
+      return found;  // nothing there yet, or no folder: opening it will tell
     }
     if (S_ISLNK(status.st_mode)) {
       if (links == kMostLinks) throw_user_error("'{}' cannot be written: its symbolic links form a loop", path.string());
@@ -55,7 +55,7 @@ Destination find_destination(const fs::path& path) {
       std::error_code error;
       const fs::path target = fs::read_symlink(found.path, error);
       if (error) throw_user_error("'{}' cannot be written: {}", path.string(), error.message());
-      found.path = found.path.parent_path() / target;  // an absolute target stands for itself
+      found.path = found.path.parent_path() / target;  // an absolute target replaces the whole path
       continue;
     }
     if (S_ISDIR(status.st_mode)) refuse(path, "a folder");

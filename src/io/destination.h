@@ -1,4 +1,4 @@
-// Where the bytes go that a user sends to a path: a shell's rules, but a file is replaced whole.
+// Where output to a user's path goes: as in a shell, except that a file is replaced as a whole.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,14 @@ namespace snug::io {
 
 struct Destination {
   enum class Kind {
-    file,        // a regular file, or nothing yet: a new file takes its name
+    file,        // a regular file, or nothing yet: a new file gets its name
     stream,      // a character device or a pipe: it is opened and written into
     descriptor,  // one that this process has open, such as /dev/stdout: it is written into
   };
   Kind kind = Kind::file;
-  std::filesystem::path path;  // behind every symbolic link
+  std::filesystem::path path;  // with every symbolic link resolved
   int descriptor = -1;         // of Kind::descriptor
-  // Of the file that stands there, for the one that replaces it.
+  // Owner and mode of the existing file, for the one that replaces it.
   struct Owned {
     mode_t mode = 0;
     uid_t user = 0;

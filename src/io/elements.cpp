@@ -35,7 +35,7 @@ void with_floating_type(DType dtype, F f) {
     case DType::bf16:
       return f(StoredBfloat{});
     default:
-      SNUG_CHECK(false, "{} is no floating-point type", name_of(dtype));
+      SNUG_CHECK(false, "{} is not a floating-point type", name_of(dtype));
   }
 }
 
@@ -133,7 +133,7 @@ bool all_finite(DType dtype, std::span<const std::byte> elements) {
       look(std::uint16_t{0x7F80});
       break;
     default:
-      SNUG_CHECK(false, "{} is no floating-point type", name_of(dtype));
+      SNUG_CHECK(false, "{} is not a floating-point type", name_of(dtype));
   }
   return finite;
 }

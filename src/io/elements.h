@@ -1,4 +1,4 @@
-// Elements on the host, on their way in and out of a session: between orders, and between floating-point types.
+// Conversion of elements on the host, in and out of a session: between orders and between floating-point types.
 #pragma once
 
 #include <cstddef>

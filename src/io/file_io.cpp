@@ -115,14 +115,14 @@ AtomicFile::AtomicFile(const fs::path& path) : destination_(find_destination(pat
     if (!file_.open()) throw_write_error(target, errno);
     return;
   }
-  // Two files of one name may be under way in one process; a number keeps them apart.
+  // One process may write two files of the same name at once; a number distinguishes them.
   static std::atomic<unsigned> count{0};
   temporary_ = folder_of(target) / fmt::format("{}{}{}-{}", target.filename().string(), kTemporary, ::getpid(), count++);
-  ::unlink(temporary_.c_str());  // of a process that had this number before
+  ::unlink(temporary_.c_str());  // left by an earlier process with the same id
   file_ = open_file(temporary_, O_WRONLY | O_CREAT | O_EXCL, 0666);
   if (!file_.open()) throw_write_error(target, errno);
   if (const auto& old = destination_.replaced) {
-    // The owner only where we may (root); what cannot be kept must not stop the file from being written.
+    // The owner only where permitted (root); failing to keep it must not prevent the write.
     if (::fchown(file_.get(), old->user, old->group) != 0) errno = 0;
     if (::fchmod(file_.get(), old->mode & 0777U) != 0) errno = 0;
   }
@@ -148,7 +148,7 @@ void AtomicFile::commit() {
   file_.reset();
   if (::rename(temporary_.c_str(), target.c_str()) != 0) throw_write_error(target, errno);
   committed_ = true;
-  // The new name, too, must outlast a loss of power. Some file systems cannot sync a folder and say so with EINVAL.
+  // The new name too must survive a loss of power. Some file systems cannot sync a folder and return EINVAL.
   const FileHandle folder = open_file(folder_of(target), O_RDONLY | O_DIRECTORY);
   if (!folder.open()) throw_write_error(target, errno);
   if (const int error = sync(folder.get()); error != 0 && error != EINVAL) throw_write_error(target, error);
@@ -166,7 +166,7 @@ void AppendFile::append_line(std::string_view line) {
   text += '\n';
   const off_t before = ::lseek(file_.get(), 0, SEEK_END);
   if (const int error = write_all(file_.get(), std::as_bytes(std::span(text))); error != 0) {
-    // Half a line would spoil the file for its readers. When even this fails, they have to pass over it.
+    // Half a line would corrupt the file for its readers. When even this fails, they have to skip it.
     if (before >= 0 && ::ftruncate(file_.get(), before) != 0) throw_write_error(path_, error);
     throw_write_error(path_, error);
   }

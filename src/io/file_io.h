@@ -1,4 +1,4 @@
-// Files that must not be lost: read in pieces, written so that a reader finds the old file or the whole new one.
+// Files that must not be lost: read in pieces, written so that a reader finds the old file or the complete new one.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace snug::io {
 
-// A file could not be written for lack of room. What to do after freeing some depends on what was being written: a caller that
-// knows better than "try again" catches it and says so behind `fact`.
+// A file could not be written because the disk is full. What to do after freeing space depends on what was being written: a
+// caller that knows better than "try again" catches it and appends its advice to `fact`.
 class DiskFull : public UserError {
  public:
   explicit DiskFull(const std::string& fact) : UserError(fact + " and try again"), fact_(fact) {}
-  // What happened and that room must be made, to be continued.
+  // What happened and that space must be freed; the sentence is unfinished.
   const std::string& fact() const { return fact_; }
 
  private:
@@ -47,7 +47,7 @@ class FileHandle {
 // A regular file opened for reading at any position.
 class InputFile {
  public:
-  // UserError when it is not there, not readable or no regular file.
+  // UserError when it does not exist, is not readable or not a regular file.
   explicit InputFile(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -62,11 +62,11 @@ class InputFile {
 };
 
 // A file under a temporary name beside the one that `path` names, symbolic links followed. `commit` makes it durable and gives it
-// its name, with the permissions of the file that it replaces; without that it is removed. What stood at `path` before stays
-// whole until then. A device, a pipe or an open descriptor (/dev/stdout) is never replaced but written into, at once.
+// its name, with the permissions of the file that it replaces; without that it is removed. The old file stays intact until then.
+// A device, a pipe or an open descriptor (/dev/stdout) is not replaced but written into directly.
 class AtomicFile {
  public:
-  // UserError when the folder is not there or not writable, or `path` is something that cannot be written into.
+  // UserError when the folder does not exist or is not writable, or `path` is something that cannot be written into.
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -85,7 +85,7 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-// Whether a name in a folder is an AtomicFile's temporary one: what a killed process may leave behind.
+// Whether a name in a folder is an AtomicFile's temporary one: a killed process may leave one behind.
 bool is_temporary_name(std::string_view name);
 
 // A file that lines are added to.
@@ -102,7 +102,7 @@ class AppendFile {
 
 // The whole file; UserError when it is longer than `most` bytes.
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t most);
-// UserError when an AtomicFile of this path could not be made: for whoever works long before it writes.
+// UserError when an AtomicFile of this path could not be made: to be checked before long work.
 void require_writable(const std::filesystem::path& path);
 // Through an AtomicFile.
 void write_text_file(const std::filesystem::path& path, std::string_view text);

@@ -18,11 +18,11 @@ namespace snug::io {
 namespace {
 
 constexpr std::string_view kPlacement = "\nplacement ";
-// Far above any arena, and low enough that sums of two stay numbers.
+// Far above any arena, and low enough that sums of two do not overflow.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 60U;
 constexpr std::uint64_t kMostPlanFileBytes = 1'000'000'000;
 
-// The words of the placement, one after the other.
+// The words of the placement, one by one.
 class Words {
  public:
   explicit Words(std::string_view text) : rest_(text) {}
@@ -36,7 +36,7 @@ class Words {
     return word;
   }
 
-  // All that is left of this line.
+  // The rest of this line.
   std::string_view rest_of_line() {
     if (!rest_.empty() && rest_.front() == ' ') rest_.remove_prefix(1);
     const std::string_view line = rest_.substr(0, std::min(rest_.find('\n'), rest_.size()));
@@ -103,7 +103,7 @@ void check_sizes(const Program& program) {
   }
 }
 
-// Earlier versions wrote down the form of the model alone, as in "form precision bf16 nonzero 0.5 momentum_bits 32".
+// Earlier versions wrote the form of the model alone, as in "form precision bf16 nonzero 0.5 momentum_bits 32".
 Methods parse_form(Words& words) {
   Methods methods;
   words.expect("precision");
@@ -118,8 +118,8 @@ Methods parse_form(Words& words) {
   return methods;
 }
 
-// Of a plan that does not say all of its methods: what its program shows of them. How backward was made to recompute it does not
-// show, only that it does.
+// For a plan that does not list all of its methods: those that its program shows. It shows whether backward recomputes, but not
+// by which strategy.
 void read_methods_off(const Program& program, Methods& methods) {
   methods.microbatch = program.microbatch;
   const Section* micro = program.find_section(SectionKind::micro);
@@ -129,13 +129,13 @@ void read_methods_off(const Program& program, Methods& methods) {
     if (node.op->packing == Packing::packs) methods.compress_bits = node.attributes.integer("bits");
     if (node.op->stands_for != nullptr) methods.drop_gradients = true;
     if (node.phase == Phase::update) methods.fuse_update = true;
-    // What was packed comes back without being computed again.
+    // Unpacking is not recomputation.
     recomputes |= node.phase == Phase::recompute && node.op->packing != Packing::unpacks && !node.op->is_view;
   }
   if (!recomputes) methods.checkpoint = CheckpointStrategy{};
 }
 
-// Heights, bounds and sizes of one memory's arena, which follow from where everything lies in it.
+// Heights, bounds and sizes of one memory space's arena, which follow from the offsets in it.
 void measure_arena(MemorySpace space, Plan& plan) {
   ArenaPlan& arena = plan.in(space);
   Bytes top;
@@ -229,7 +229,7 @@ Plan parse_plan(std::string_view text) {
     plan.made_for = words.rest_of_line();
     word = words.next();
   }
-  if (!word.empty() || !words.at_end()) throw_user_error("the plan has '{}' behind its placement", word.substr(0, 40));
+  if (!word.empty() || !words.at_end()) throw_user_error("the plan has '{}' after its placement", word.substr(0, 40));
   if (const auto violation = find_violation(plan)) throw_user_error("the plan's placement is not valid: {}", *violation);
   return plan;
 }
@@ -276,9 +276,9 @@ Plan read_plan_file_of_run(const std::filesystem::path& path) { return read_plan
 
 namespace {
 
-// What two programs of one model have in common however their memory is planned, one line each: every state but copies that
-// kernels keep and gradients, the forward pass but for other forms of its values, and the updates, wherever they run.
-std::vector<std::string> essence_of(const Program& program) {
+// What two programs of one model have in common however their memory is planned, one line each: every state except gradients and
+// copies that kernels keep, the forward pass without other forms of its values, and the updates, wherever they run.
+std::vector<std::string> comparable_lines(const Program& program) {
   std::vector<std::string> lines;
   for (const State& state : program.states) {
     if (state.role == Role::workspace || state.role == Role::gradient) continue;
@@ -288,7 +288,7 @@ std::vector<std::string> essence_of(const Program& program) {
   for (const Section& section : program.sections) {
     if (section.kind != SectionKind::micro && section.kind != SectionKind::update) continue;
     for (const Node& node : section.nodes) {
-      const bool decays = node.op->stands_for != nullptr;  // with its early step, what else is one update
+      const bool decays = node.op->stands_for != nullptr;  // together with its early step, what is otherwise one update
       if (node.phase != Phase::forward && node.phase != Phase::update && !decays) continue;
       if (node.op->prepares_data) continue;  // the run's own, see adopt()
       if (node.op->is_auxiliary) continue;
@@ -307,7 +307,7 @@ std::vector<std::string> essence_of(const Program& program) {
   return lines;
 }
 
-// How a section's images come in: augmented ones in training where there are any.
+// The attributes of a section's image input: in training those of augmented images, if there are any.
 const Attributes* images_of(const Program& program, SectionKind kind) {
   const Section* section = program.find_section(kind);
   const Attributes* found = nullptr;
@@ -324,14 +324,14 @@ const Attributes* images_of(const Program& program, SectionKind kind) {
 
 void adopt(Plan& plan, const Program& model) {
   Program& program = plan.program;
-  if (program.name != model.name) throw_user_error("the plan is one of '{}', not of '{}'", program.name, model.name);
-  if (program.batch != model.batch) throw_user_error("the plan is one for batches of {}, not of {}", program.batch, model.batch);
-  const std::vector<std::string> have = essence_of(program);
-  const std::vector<std::string> want = essence_of(model);
+  if (program.name != model.name) throw_user_error("the plan is for '{}', not for '{}'", program.name, model.name);
+  if (program.batch != model.batch) throw_user_error("the plan is for batches of {}, not of {}", program.batch, model.batch);
+  const std::vector<std::string> have = comparable_lines(program);
+  const std::vector<std::string> want = comparable_lines(model);
   const auto [in_plan, in_model] = std::mismatch(have.begin(), have.end(), want.begin(), want.end());
   if (in_plan != have.end() || in_model != want.end()) {
-    throw_user_error("the plan is one of another '{}': it has {} where this run has {}; plan again with the same flags",
-                     model.name, in_plan == have.end() ? "nothing" : *in_plan, in_model == want.end() ? "nothing" : *in_model);
+    throw_user_error("the plan is for another '{}': it has {} where this run has {}; plan again with the same flags", model.name,
+                     in_plan == have.end() ? "nothing" : *in_plan, in_model == want.end() ? "nothing" : *in_model);
   }
   for (Section& section : program.sections) {
     const Attributes* images = images_of(model, section.kind);
@@ -353,7 +353,7 @@ std::optional<std::string> find_kernel_misfit(const Plan& plan, const Backend& b
         return fmt::format("kernel '{}' does not take a node of the plan ({})", node.kernel, refusal->reason);
       const Bytes given = node.workspace.valid() ? section.value(node.workspace).type.bytes() : Bytes(0);
       if (const Bytes wanted = std::get<Accept>(match).workspace; wanted > given) {
-        return fmt::format("kernel '{}' wants {} bytes of workspace where the plan has {}", node.kernel, wanted.count(),
+        return fmt::format("kernel '{}' needs {} bytes of workspace where the plan has {}", node.kernel, wanted.count(),
                            given.count());
       }
     }

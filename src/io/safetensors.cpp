@@ -16,7 +16,7 @@ namespace snug::io {
 
 namespace {
 
-// What the format's own reader takes, and far above any real header.
+// The limit of the format's own reader, far above any real header.
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr std::string_view kMetadata = "__metadata__";
 
@@ -47,14 +47,14 @@ const DTypeRow& row_of(TensorDType dtype) {
   return *found;
 }
 
-// a * b, or nothing beyond 2^63.
+// a * b, or nothing from 2^63 on.
 std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (a != 0 && b > kMost / a) return std::nullopt;
   return a * b;
 }
 
-// Reads the header event by event, so that a key given twice is seen and nothing is built for what the format does not have.
+// Reads the header event by event, so that duplicate keys are found and nothing is built for what the format does not have.
 class HeaderReader {
  public:
   explicit HeaderReader(std::string_view source) : source_(source) {}
@@ -210,7 +210,7 @@ class HeaderReader {
   std::unordered_set<std::string> names_;
 };
 
-// Line by line: a plan's text is long, and every step to JSON copies what it is given.
+// Line by line: a plan's text is long, and every step of the conversion to JSON copies its input.
 void append_json_text(std::string& json, std::string_view text) {
   json += '"';
   for (std::size_t begin = 0; begin < text.size();) {
@@ -242,7 +242,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
   HeaderReader reader(source);
   nlohmann::json::sax_parse(text, &reader);
   SafetensorsHeader header = std::move(reader.header);
-  // Tensors without bytes may share a place with the one behind them.
+  // Empty tensors may share an offset with the next one.
   std::stable_sort(header.tensors.begin(), header.tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.bytes < b.bytes;
   });
@@ -261,7 +261,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
     end += tensor.bytes;
     tensor.begin += before;
   }
-  if (end != data_bytes) throw_user_error("{}: {} bytes behind the last tensor belong to none", source, data_bytes - end);
+  if (end != data_bytes) throw_user_error("{}: {} bytes after the last tensor belong to none", source, data_bytes - end);
   return header;
 }
 
@@ -287,7 +287,7 @@ void SafetensorsReader::read(const TensorInfo& tensor, std::span<std::byte> targ
 
 std::string make_safetensors_header(std::vector<TensorInfo>& tensors, const std::map<std::string, std::string>& metadata) {
   std::string json;
-  // About what it takes, quotes and line ends among the texts included: growing would take as much again.
+  // About its size, with escaped quotes and line ends: growing would take as much again.
   std::size_t expected = tensors.size() * 128;
   for (const auto& [key, value] : metadata) expected += key.size() + value.size() + value.size() / 16 + 8;
   json.reserve(expected);

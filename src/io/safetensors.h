@@ -2,8 +2,8 @@
 //
 //   {"__metadata__": {"key": "text"}, "conv1.weight": {"dtype": "F32", "shape": [64, 3, 7, 7], "data_offsets": [0, 37632]}, ...}
 //
-// A file is judged whole by its header before any tensor is read: names, types, shapes, and that the tensors cover the rest of
-// the file exactly.
+// The header is checked completely before any tensor is read: names, types, shapes, and that the tensors cover the rest of the
+// file exactly.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct TensorInfo {
   std::vector<std::int64_t> shape;  // empty: a single number
   std::uint64_t begin = 0;          // in the file, past the header; a writer sets it
   std::uint64_t bytes = 0;          // a writer sets it
-  std::size_t file = 0;             // which one, where several make up a model (weights_file.h)
+  std::size_t file = 0;             // index of the file, where several make up a model (weights_file.h)
 
   friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
@@ -55,7 +55,7 @@ class SafetensorsReader {
 
   const SafetensorsHeader& header() const { return header_; }
   const InputFile& file() const { return file_; }
-  // `target` has the tensor's size. To read in pieces: file(), from TensorInfo::begin on.
+  // `target` has the tensor's size. To read in pieces, use file() from TensorInfo::begin on.
   void read(const TensorInfo& tensor, std::span<std::byte> target) const;
 
  private:

@@ -19,13 +19,13 @@ constexpr std::string_view kIndexName = "model.safetensors.index.json";
 // As long as the longest header of a file.
 constexpr std::uint64_t kMaxIndexBytes = 100'000'000;
 
-// A name, and no way out of the folder.
+// A name that cannot lead out of the folder.
 bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
-// Reads the index event by event, so that a tensor given twice is seen and nothing is built for what is passed over.
+// Reads the index event by event, so that duplicate tensors are found and nothing is built for what is skipped.
 class IndexReader {
  public:
   explicit IndexReader(std::string_view source) : source_(source) {}
@@ -54,7 +54,7 @@ class IndexReader {
   bool string(string_t& value) {
     if (!in_map()) return other_value();
     if (!is_plain_file_name(value)) {
-      throw_user_error("{}: tensor {} is in the file {}, which is no plain file name; shards lie beside their index", source_,
+      throw_user_error("{}: tensor {} is in the file {}, which is not a plain file name; shards lie beside their index", source_,
                        in_quotes(key_), in_quotes(value));
     }
     tensors.push_back({std::move(key_), std::move(value)});
@@ -91,8 +91,8 @@ class IndexReader {
   // Anything but the file of a tensor.
   bool other_value() const {
     if (in_map()) throw_user_error("{}: the file of tensor {} is not a text", source_, in_quotes(key_));
-    if (depth_ == 0) throw_user_error("{} is not an index of weights: it is no object", source_);
-    if (depth_ == 1 && key_ == "weight_map") throw_user_error("{}: 'weight_map' is no object of tensors and files", source_);
+    if (depth_ == 0) throw_user_error("{} is not an index of weights: it is not an object", source_);
+    if (depth_ == 1 && key_ == "weight_map") throw_user_error("{}: 'weight_map' is not an object of tensors and files", source_);
     return true;
   }
   bool start() {

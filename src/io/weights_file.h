@@ -4,7 +4,7 @@
 //   {"metadata": {"total_size": 13476831232},
 //    "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}
 //
-// Everything is judged whole by its headers before any tensor is read; then tensors are read in any pieces.
+// All headers are checked before any tensor is read; then tensors are read in pieces of any size.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ struct IndexedTensor {
   std::string name;
   std::string file;  // a plain name, to be found beside the index
 };
-// An index's weight_map in its order; the rest of it says nothing that the files do not say. UserError with one sentence, naming
-// `source`, when the text is no index, has a tensor twice, or names a file elsewhere.
+// An index's weight_map in its order; the rest of it repeats what the files say. UserError with one sentence, naming `source`,
+// when the text is not an index, has a tensor twice, or names a file elsewhere.
 std::vector<IndexedTensor> parse_weights_index(std::string_view text, std::string_view source);
 
 class WeightsFile {
  public:
   // `path` is a safetensors file, an index (*.json) or a folder with model.safetensors or model.safetensors.index.json. UserError
-  // when any of the files is wrong or missing, or they do not hold exactly the tensors that the index gives each.
+  // when any of the files is wrong or missing, or does not hold exactly its tensors by the index.
   explicit WeightsFile(const std::filesystem::path& path);
 
   // What was opened, in quotes: the file or the index.
   const std::string& source() const { return source_; }
-  // The tensors of all files, those of a file together; TensorInfo::file says which. Of one file also its metadata.
+  // The tensors of all files, grouped by file (TensorInfo::file). For a single file also its metadata.
   const SafetensorsHeader& header() const { return header_; }
   // Fills `target` with the tensor's bytes from `begin` on.
   void read(const TensorInfo& tensor, std::uint64_t begin, std::span<std::byte> target) const;

@@ -102,7 +102,7 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
                      and_more(misshaped.size()), rules.way_out);
   }
   if (!left.empty() && !rules.partial && !rules.may_have_more) {
-    // The first of the file, not of the map.
+    // The first in the file, not in the map.
     const auto extra = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return left.contains(tensor.name); });
     throw_user_error("{} has a tensor {}{} that the model '{}' does not know{}", rules.source, in_quotes(extra->name),

@@ -26,7 +26,7 @@ class Attributes {
   double real(std::string_view name) const;
   const std::vector<std::int64_t>& integers(std::string_view name) const;
   const std::vector<double>& reals(std::string_view name) const;
-  // The same with a value for when it is absent.
+  // The same, with a value to return when it is absent.
   std::int64_t integer_or(std::string_view name, std::int64_t fallback) const;
 
   const std::vector<std::pair<std::string, Attribute>>& entries() const { return entries_; }

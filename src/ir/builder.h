@@ -29,10 +29,10 @@ class SectionBuilder {
   ValueId read(StateId state);
 
   std::vector<ValueId> emit(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, const EmitOptions& options);
-  // The same, but the node is given back instead of put at the end: the section has its outputs already.
+  // The same, but returns the node instead of appending it: the section already has its outputs.
   Node make(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes, const EmitOptions& options);
 
-  // The state's next version, for a node that is put together by hand.
+  // The state's next version, for a node that is built by hand.
   ValueId write(StateId state) { return new_version(state); }
 
   // A transient value that no node makes yet; its name is made unique, unless it is empty.

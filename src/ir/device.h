@@ -13,14 +13,14 @@
 
 namespace snug {
 
-// A kernel bound to its operands: everything that can be made once (library handles, argument lists) is made when it is built.
+// A kernel bound to its operands: everything that can be made once (library handles, argument lists) is made on construction.
 class BoundKernel {
  public:
   virtual ~BoundKernel() = default;
   virtual void run() = 0;  // never allocates; on a GPU it only enqueues
 };
 
-// The one piece of a memory that training uses: exactly as many bytes as the plan says.
+// The one allocation in a memory space that training uses: exactly as many bytes as the plan says.
 class Arena {
  public:
   virtual ~Arena() = default;
@@ -34,14 +34,14 @@ class Arena {
   virtual void write(Bytes offset, std::span<const std::byte> source) = 0;
   virtual void read(Bytes offset, std::span<std::byte> target) const = 0;
 
-  // The high-water mark is found without asking anyone who knows the plan: fill with a pattern, run, look for the last byte that
-  // changed. A second filling with the inverted pattern finds a byte that happened to be written with the first pattern's value.
+  // The high-water mark is measured without knowledge of the plan: fill with a pattern, run, look for the last byte that changed.
+  // A second run with the inverted pattern finds bytes that happened to be written with the first pattern's value.
   enum class Canary : std::uint8_t { plain = 0xA5, inverted = 0x5A };
   virtual void fill_from(Bytes begin, Canary canary) = 0;
   // One past the last byte that differs from the canary that [begin, size) was filled with; `begin` when none does.
   virtual Bytes high_water_mark(Bytes begin, Canary canary) const = 0;
 
-  // False when somebody wrote beside the arena.
+  // False when something wrote beside the arena.
   virtual bool margins_untouched() const = 0;
 
  protected:
@@ -61,8 +61,8 @@ class SectionRunner {
 struct DriverMemory {
   enum class Counted : std::uint8_t {
     for_process,
-    // The driver does not say which part is this process's: how much more of the whole device is taken than before the process
-    // opened it. Wrong by what other processes took or gave back meanwhile.
+    // The driver does not say which part is this process's: the growth of the whole device's use since the process opened it.
+    // Wrong by what other processes allocated or freed meanwhile.
     as_device_growth,
   };
   Bytes bytes;
@@ -72,11 +72,11 @@ struct DriverMemory {
 class Device {
  public:
   virtual ~Device() = default;
-  // DoesNotFit, naming the memory, when there is not that much to be had. One for the host is `host_accessible`, and kernels that
-  // take operands there reach it.
+  // DoesNotFit, naming the memory, when that much is not available. A host arena is `host_accessible`, and kernels that take
+  // operands there can read it.
   virtual std::unique_ptr<Arena> make_arena(MemorySpace space, Bytes size) = 0;
   virtual std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) = 0;
-  // The arena included. Nothing on a device that has no memory of its own, or where nobody says.
+  // The arena included. Nothing on a device that has no memory of its own, or where it is not known.
   virtual std::optional<DriverMemory> driver_memory() const { return std::nullopt; }
 };
 

@@ -1,6 +1,6 @@
 // How a value's leading dimension is made of examples. After a reshape to [N*T, D] an example has T rows; a table of positions is
-// the same for all examples. Ops that draw random numbers or leave padding out must know, so that a step does the same however it
-// is split into microbatches.
+// the same for all examples. Ops that draw random numbers or leave out padding must know, so that a step gives the same result
+// however it is split into microbatches.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ namespace snug {
 inline constexpr std::string_view kRowsPerExample = "rows_per_example";
 
 std::int64_t rows_per_example(const Attributes& attributes);
-// Sets the attribute, or leaves it out where it says what its absence says.
+// Sets the attribute, or leaves it out where it has the default value.
 void set_rows_per_example(Attributes& attributes, std::int64_t rows);
 
-// Those whose draws move on by one example: with `attributes` of a node that has `type` as its first input. 0 where the draws do
-// not depend on the example.
+// Elements by which random draws advance per example, for a node with these attributes and `type` as its first input. 0 where the
+// draws do not depend on the example.
 std::int64_t elements_per_example(const Type& type, const Attributes& attributes);
 
-// Rows of a value of this type, of `examples` examples; nothing when its leading dimension is not made of that many.
+// Rows per example of a value of this type that has `examples` examples; nothing when its leading dimension is not made of that
+// many.
 std::optional<std::int64_t> rows_of_examples(const Type& type, std::int64_t examples);
 
 // Follows the data flow of a section from the program's inputs on. A value depends on the examples when it comes from a state of
@@ -36,8 +37,8 @@ class ExampleRows {
       : states_(states), section_(section), microbatch_(microbatch) {}
 
   bool depends_on_examples(ValueId id);
-  // What the attribute is to say of a value; nothing when it depends on the examples and its leading dimension is not made of
-  // them.
+  // The attribute's value for a value; nothing when it depends on the examples and its leading
+  // dimension is not made of them.
   std::optional<std::int64_t> of(ValueId id);
 
  private:
@@ -48,7 +49,7 @@ class ExampleRows {
   const Section& section_;
   std::int64_t microbatch_;
   std::size_t followed_ = 0;   // nodes
-  std::vector<bool> depends_;  // by value, of those that nodes make
+  std::vector<bool> depends_;  // by value, for those that nodes make
 };
 
 }  // namespace snug

@@ -1,6 +1,6 @@
 // Lists of ops and kernels, made from lines such as SNUG_FAMILY(relu, relu_grad): one line per source file, which is included
 // twice, once to declare what it names and once to list it. A list, not a registry by static initialization: linkers drop those,
-// and here one can read what there is.
+// and a list can be read.
 #pragma once
 
 #include <array>

@@ -34,10 +34,11 @@ struct KernelQuery {
 struct Accept {
   Bytes workspace;                 // scratch the kernel needs while it runs
   std::string_view numerics = "";  // kernels of one class give the same bits; empty: the op's plain definition
-  // Time beside the first choice for the same node. 0: not known, so only a user's own limit leads here, never a search.
+  // Time relative to the first choice for the same node. 0: not known, so it is used only under a user's own limit, never by a
+  // search.
   double slowdown = 0;
-  // Plain scalar loops, ours or a library's: right for everything, and for products hundreds of times slower than what is made
-  // for the machine.
+  // Plain scalar loops, ours or a library's: correct for everything, and for products hundreds of times slower than optimized
+  // kernels.
   bool is_reference = false;
 };
 struct Refuse {
@@ -45,7 +46,7 @@ struct Refuse {
 };
 using KernelMatch = std::variant<Accept, Refuse>;
 
-// One operand where the plan put it.
+// One operand at its place in the arena.
 struct Operand {
   Type type;
   std::byte* data = nullptr;
@@ -67,19 +68,19 @@ struct KernelDef {
   std::unique_ptr<BoundKernel> (*bind)(const KernelArguments&) = nullptr;
   bool takes_host = false;  // operands may lie in host memory
 
-  // What `match` says, asked only about operands in a memory that the kernel takes.
+  // What `match` says; it is asked only about operands in memory that the kernel takes.
   KernelMatch answer(const KernelQuery& query) const;
 };
 
-// What kernels answered before. Who compiles the same nodes over and over asks only once: a library may take longer to say how
-// much workspace it needs than all passes together.
+// A cache of kernels' answers, for compiling the same nodes many times: a library may take longer to say how much workspace it
+// needs than all passes together.
 class KernelAnswers {
  public:
   struct Answer {
     const KernelDef* kernel;
     KernelMatch match;
   };
-  // The answers about a node so far, in the backend's order, and how many of its kernels were looked at.
+  // The answers about a node so far, in the backend's order, and how many kernels were asked.
   struct Entry {
     std::vector<Answer> answers;
     std::size_t looked_at = 0;
@@ -99,7 +100,7 @@ class KernelAnswers {
   std::unordered_map<std::string, Entry> entries_;
 };
 
-// How fast products of 16-bit numbers are beside products of floats.
+// How fast products of 16-bit numbers are relative to products of floats.
 struct ProductSpeeds {
   double bf16 = 1;
   double f16 = 1;
@@ -116,20 +117,20 @@ struct Backend {
   std::optional<Bytes> workspace_limit = {};  // kernels that need more are refused
   // What times measured with it depend on: the processor and the libraries, with their versions. Empty: never measured.
   std::string machine = {};
-  // The instructions that its libraries compute with, and what keeps them from using all that the processor has; empty where
-  // there is no such thing.
+  // The instruction set that its libraries use, and what keeps them from using all that the processor has; empty where this does
+  // not apply.
   std::string instructions = {};
   std::string instructions_limit = {};
-  // What times are predicted by where nothing was measured.
+  // For predicting times where nothing was measured.
   ProductSpeeds product_speeds = {};
 
-  // Only for one search; `choose` looks there before it asks.
+  // Only for one search; `choose` looks here before it asks a kernel.
   std::shared_ptr<KernelAnswers> answers = nullptr;
 
-  // The layout in which this backend wants the weight (input 1) of a node, or nothing when any plain one will do.
+  // The layout in which this backend wants the weight (input 1) of a node, or nothing when any plain one is fine.
   std::optional<Layout> (*preferred_weight_layout)(const KernelQuery& query) = nullptr;
-  // Elements of a value that lies in host memory in one of this backend's opaque layouts: as many as `logical` holds, from number
-  // `first` in logical order on. Writing leaves what only pads the layout as it is. Needed only where layouts are opaque.
+  // Reads and writes a value that lies in host memory in one of this backend's opaque layouts: as many elements as `logical`
+  // holds, from element `first` in logical order on. Writing leaves padding as it is. Needed only where layouts are opaque.
   void (*read_opaque)(const Type& type, const std::byte* stored, std::int64_t first, std::span<std::byte> logical) = nullptr;
   void (*write_opaque)(const Type& type, std::byte* stored, std::int64_t first, std::span<const std::byte> logical) = nullptr;
 
@@ -138,7 +139,7 @@ struct Backend {
   // The first kernel that accepts; nullptr when none does. `refusals` gathers "kernel: reason" of those asked before.
   const KernelDef* choose(const KernelQuery& query, Accept& accept, std::vector<std::string>* refusals = nullptr) const;
   const KernelDef* find(std::string_view kernel_name) const;
-  // What a plan's choice of kernels depends on: threads and machine. Where it differs, a plan should be made again.
+  // What a plan's choice of kernels depends on: threads and machine. Where it differs, a new plan should be made.
   std::string made_for() const;
 
  private:

@@ -7,7 +7,7 @@ namespace snug {
 
 namespace {
 
-// The state of Role::input that the loss reads there; none: it reads nothing there, or what a node made.
+// The state of Role::input that the loss reads as this input; none: it reads nothing, or what a node made.
 StateId input_state(const Program& program, const Section& section, const Node& loss, int input) {
   if (input < 0 || static_cast<std::size_t>(input) >= loss.inputs.size()) return StateId::none();
   const StateId state = section.state_of(loss.inputs[static_cast<std::size_t>(input)]);

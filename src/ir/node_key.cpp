@@ -14,7 +14,7 @@ void append_raw(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// With their lengths, so that no two lists read alike.
+// With their lengths, so that different lists have different keys.
 template <typename T>
 void append_list(std::string& key, std::span<const T> list) {
   append_raw(key, list.size());

@@ -1,4 +1,4 @@
-// What makes two nodes alike to kernels and to costs, as bytes to look things up by.
+// What kernels and costs depend on in a node, as bytes that serve as a key.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace snug {
 
-// Op, constants and operand types. Not text: formatting numbers would cost more than some kernels take to answer.
+// Op, constants and operand types. Not text: formatting numbers would take longer than some kernels take to answer.
 std::string node_key(const OpDef& op, const Attributes& attributes, std::span<const Type> inputs, std::span<const Type> outputs);
 
 }  // namespace snug

@@ -12,7 +12,7 @@ bool accumulates(const Attributes& attributes) { return attributes.integer_or(kA
 
 namespace {
 
-// The text form has no infinities and no NaNs, and no op has a use for them.
+// The text form has no infinities and no NaNs, and no op needs them.
 void require_finite(const Attributes& attributes) {
   const auto is_finite = [](double value) { return std::isfinite(value); };
   for (const auto& [name, value] : attributes.entries()) {

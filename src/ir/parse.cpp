@@ -85,7 +85,7 @@ class Line {
   std::string_view rest_;
 };
 
-// An enumerator by the name that printing gives it.
+// An enumerator by its printed name.
 template <typename Enum>
 Enum parse_enum(std::string_view name, Enum last, std::string_view what) {
   for (int i = 0; i <= static_cast<int>(last); ++i) {
@@ -153,7 +153,7 @@ class Parser {
       }
       text.remove_prefix(std::min(end + 1, text.size()));
     }
-    if (program_.name.empty()) throw UserError("the text is no program: its first line must begin with 'program'");
+    if (program_.name.empty()) throw UserError("the text is not a program: its first line must begin with 'program'");
     return std::move(program_);
   }
 
@@ -204,7 +204,7 @@ class Parser {
   }
 
   void state(Line& line) {
-    if (!program_.sections.empty()) throw UserError("states must stand before the first section");
+    if (!program_.sections.empty()) throw UserError("states must come before the first section");
     State state{.name = std::string(line.name()), .type = {}};
     line.expect(":");
     state.type = parse_type(line);
@@ -234,7 +234,7 @@ class Parser {
     return StateId(found->second);
   }
 
-  // Texts of before states had owners say the same by their names.
+  // In older texts states have no owners; their names say the same.
   void find_owner(State& state) const {
     const auto belongs = [&](std::string_view suffix, std::string_view purpose) {
       const std::size_t at = state.name.rfind(suffix);
@@ -251,7 +251,7 @@ class Parser {
   }
 
   Section& section() {
-    if (program_.sections.empty()) throw UserError("a node stands outside a section");
+    if (program_.sections.empty()) throw UserError("a node is outside a section");
     return program_.sections.back();
   }
 

@@ -39,7 +39,7 @@ std::string reference(const Value& value) {
   return value.is_state() ? fmt::format("{}@{}", value.name, value.version) : fmt::format("%{}", value.name);
 }
 
-// With its type where the section reads less of the state than there is: only inputs are, in sections of another shape.
+// With its type where the section reads only part of the state: inputs, in sections of another shape.
 std::string operand(const Section& section, const Value& value) {
   const bool is_part = value.is_state() && value.role == Role::input && section.shape != RunShape{};
   return is_part ? fmt::format("{} as {}", reference(value), to_string(value.type)) : reference(value);

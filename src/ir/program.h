@@ -32,8 +32,8 @@ enum class Role : std::uint8_t {
   input,
   scalar
 };
-// Where a value lies: `device` is where kernels compute, `host` the memory beside it. A device without memory of its own has both
-// in the machine's.
+// Where a value lies: `device` is where kernels compute, `host` the memory beside it. On a device without memory of its own both
+// are in main memory.
 enum class MemorySpace : std::uint8_t { device, host };
 inline constexpr std::array kMemorySpaces{MemorySpace::device, MemorySpace::host};
 enum class Phase : std::uint8_t { init, forward, recompute, backward, update };
@@ -43,7 +43,7 @@ enum class SectionKind : std::uint8_t { init, micro, update, periodic, eval, der
 enum class Schedule : std::uint8_t { once, per_microbatch, per_step, periodically, for_evaluation, after_loading, never };
 Schedule schedule_of(SectionKind kind);
 
-// What a section runs on, where a program has several of one kind: how many examples, and how many elements each has where that
+// What a section runs on, where a program has several of one kind: how many examples, and how many elements each has, if that
 // differs too. All zero: the program's own microbatch.
 struct RunShape {
   std::int64_t examples = 0;
@@ -75,7 +75,7 @@ struct State {
   MemorySpace space = MemorySpace::device;
   bool trainable = false;
   StateId owner = StateId::none();  // the parameter that a gradient or an optimizer's state belongs to
-  std::string purpose = {};         // of an optimizer's state, as the update rule calls it: "momentum"
+  std::string purpose = {};         // of an optimizer's state, as the update rule names it: "momentum"
 };
 
 // A value is either transient (made by a node, dead after its last reader) or one version of a state: `w@0` as the section finds
@@ -98,13 +98,13 @@ struct Node {
   std::vector<ValueId> outputs;
   Attributes attributes;
   Phase phase = Phase::forward;
-  std::string layer;                    // where in the model it comes from, for people
+  std::string layer;                    // where in the model it comes from, for display
   std::string kernel;                   // chosen by a pass; empty before
   ValueId workspace = ValueId::none();  // the kernel's scratch, alive while the node runs
 };
 
-// In evaluation, `evaluated` is read where training reads `trained`: running statistics for those of the batch, a dropout's input
-// for its output, plain images for augmented ones.
+// In evaluation, `evaluated` is read where training reads `trained`: running statistics instead of those of the batch, a
+// dropout's input instead of its output, plain images instead of augmented ones.
 struct Substitute {
   ValueId trained;
   ValueId evaluated;
@@ -133,7 +133,7 @@ struct Program {
   // Those that the runtime and passes know; none: the program has no such state.
   StateId scalars = StateId::none();        // what changes between steps (ir/scalars.h)
   StateId metrics = StateId::none();        // what microbatches add to
-  StateId gradient_norm = StateId::none();  // what an update finds out that looks at all gradients
+  StateId gradient_norm = StateId::none();  // what an update that reads all gradients finds
   StateId updates = StateId::none();        // f64[1]: how many updates were made, in programs whose rule counts them
   StateId scores = StateId::none();         // what the loss judges, one row each, in programs whose evaluation keeps it
   std::vector<Section> sections;
@@ -162,7 +162,7 @@ inline constexpr std::array kKnownStates{KnownState{"scalars", &Program::scalars
                                          KnownState{"gradient_norm", &Program::gradient_norm},
                                          KnownState{"updates", &Program::updates}, KnownState{"scores", &Program::scores}};
 
-// The node whose gradient everything else's follows from (OpDef::loss); none where the section has no loss.
+// The node where backward begins (OpDef::loss); none where the section has no loss.
 NodeId find_loss(const Section& section);
 
 // For every value of the section: the node that makes it (none for a state's first version) and the last that reads or makes it.

@@ -169,7 +169,7 @@ void SectionEditor::apply() {
     put(i, Beside::behind);
   }
   put(section_.nodes.size(), Beside::before);
-  SNUG_CHECK(next == order.end(), "a node was put beside one that is not there");
+  SNUG_CHECK(next == order.end(), "a node was put beside one that does not exist");
   section_.nodes = std::move(ordered);
   maker_.clear();
   root_.clear();

@@ -1,4 +1,4 @@
-// Changes a section in the middle: nodes beside others, other operands, nodes taken out.
+// Edits a section anywhere: inserts nodes, replaces operands, erases nodes.
 //
 //   SectionEditor editor(program.states, section);
 //   const ValueId bits = editor.emit_behind(editor.maker(y), sign_bits, {y}, {}, {.name = "y.sign"}).front();
@@ -6,7 +6,7 @@
 //   editor.apply();
 //
 // Positions are those of the nodes as they were when the editor was made: they hold until apply(), which puts the nodes in their
-// new order. What is emitted at one position stands in the order in which it was emitted. Before position nodes() is the end.
+// new order. Nodes emitted at one position keep the order of emission. Before position nodes() means at the end.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +27,15 @@ class SectionEditor {
   // For edits that read and write no state.
   explicit SectionEditor(Section& section);
 
-  // ---- what is there; insertions count after apply()
-  // Facts are found when they are first asked for and follow the changes below; whoever changes a node by itself does so before
-  // asking. An erased node reads nothing, and still makes what it made.
+  // ---- queries; insertions count after apply()
+  // Answers are computed when first asked for and follow the changes below; code that changes a node directly must do so before
+  // asking. An erased node reads nothing, but still makes what it made.
   std::size_t nodes() const { return section_.nodes.size(); }
   Node& node(std::size_t at) { return section_.nodes[at]; }
   Value& value(ValueId id) { return section_.value(id); }
   const Value& value(ValueId id) const { return section_.value(id); }
   StateId state_of(ValueId id) const { return section_.value(id).state; }
-  // The node that makes the value; kNobody for a state's first version, and for what is still to be inserted.
+  // The node that makes the value; kNobody for a state's first version and for pending insertions.
   std::size_t maker(ValueId id);
   // The nodes that read it, ascending, one entry per operand; a value made by a pending insertion has none.
   const std::vector<std::size_t>& readers(ValueId id);
@@ -54,7 +54,7 @@ class SectionEditor {
   std::vector<ValueId> emit_behind(std::size_t at, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes,
                                    const EmitOptions& options);
   void insert_before(std::size_t at, Node node);
-  // Emits a node in the place of the one at `at`.
+  // Emits a node that replaces the one at `at`.
   std::vector<ValueId> emit_instead(std::size_t at, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes,
                                     const EmitOptions& options);
   void erase(std::size_t at);
@@ -64,13 +64,13 @@ class SectionEditor {
   void add_input(std::size_t at, ValueId id);
   // Lets the node make another value, which must exist.
   void set_output(std::size_t at, std::size_t output, ValueId id);
-  // A value of its own, its name made unique.
+  // A new value, its name made unique.
   ValueId add_value(Value value);
-  // The node in phase `recompute`, with the original's inputs and new values, named after the old ones, for outputs. It is not
-  // put into the section. A node that has its kernel already gives it to its clone, with workspace of the clone's own.
+  // The node in phase `recompute`, with the original's inputs and new values, named after the old ones, as outputs. It is not
+  // inserted. If the original has a kernel, the clone has the same, with its own workspace.
   Node clone(const Node& original);
 
-  // Puts everything in its place. Positions are anew those of the nodes.
+  // Applies all changes. Positions are those of the new list from then on.
   void apply();
 
  private:
@@ -89,7 +89,7 @@ class SectionEditor {
 
   Section& section_;
   SectionBuilder builder_;
-  // Empty until somebody asks: a search edits thousands of programs, most of them without a question.
+  // Empty until first asked for: a search edits thousands of programs, most of them without a query.
   std::vector<std::size_t> maker_;                 // by value
   std::vector<ValueId> root_;                      // by value
   std::vector<std::size_t> last_writer_;           // by state

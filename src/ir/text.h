@@ -9,9 +9,9 @@
 //
 // `%name` is a transient value, `name@2` the third version of a state. `in %x` says whose bytes an output takes, `using` the
 // kernel, `workspace` its scratch; `in_evaluation %x for %y` at the end of a section `forward` is one of its substitutes.
-// `section micro of 7` runs on 7 examples and reads `images@0 as u8[7x3x32x32]/channels_last`, the first of those staged. Behind
-// the semicolon stand the phase and the layer. States called `scalars`, `metrics`, `gradient_norm`, `updates` and `scores` are
-// those of the program's fields. `optimizer momentum of w` says what a state is for, and whose.
+// `section micro of 7` runs on 7 examples and reads `images@0 as u8[7x3x32x32]/channels_last`, the first of those staged. The
+// phase and the layer follow the semicolon. States called `scalars`, `metrics`, `gradient_norm`, `updates` and `scores` are those
+// of the program's fields. `optimizer momentum of w` says what a state is for, and whose.
 #pragma once
 
 #include <string>
@@ -26,11 +26,11 @@ std::string print(const Program& program);
 std::string print(const Section& section);
 std::string print(const Section& section, const Node& node);
 
-// A section's kind by its name, or by the one that older texts have: "rewire" for `periodic`. UserError
-// when it is none.
+// A section's kind by its name, or by the one in older texts: "rewire" for `periodic`. UserError
+// when it is not a kind.
 SectionKind parse_section_kind(std::string_view name);
 
-// UserError naming the line when the text is no program. The result is well-formed but not yet verified.
+// UserError naming the line when the text is not a program. The result is well-formed but not yet verified.
 Program parse_program(std::string_view text, OpLookup find_op);
 
 }  // namespace snug

@@ -51,7 +51,7 @@ struct Layout {
   enum class Kind : std::uint8_t {
     row_major,      // in the order of the logical dimensions
     channels_last,  // dimension 1 innermost: NHWC for activations, OHWI for weights
-    opaque,         // a library's own arrangement: only that library's kernels read it
+    opaque,         // a library's own layout: only that library's kernels read it
   };
   Kind kind = Kind::row_major;
   std::string opaque_name;  // the library's name for it

@@ -5,7 +5,7 @@
 namespace snug {
 
 std::string UniqueNames::make(const std::string& wanted) {
-  // Never twice even when something is itself called "x.2".
+  // Unique even when something is itself called "x.2".
   for (std::string name = wanted;;) {
     if (count_.try_emplace(name, 1).second) return name;
     name = fmt::format("{}.{}", wanted, ++count_[wanted]);

@@ -1,4 +1,4 @@
-// Names that are used once: "x", then "x.2", "x.3", ... Each takes constant time, however often the same name is asked for.
+// Unique names: "x", then "x.2", "x.3", ... Each takes constant time, however often the same name is asked for.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace snug {
 
 class UniqueNames {
  public:
-  // The name belongs to somebody already.
+  // Marks the name as used.
   void take(std::string_view name) { count_.try_emplace(std::string(name), 1); }
 
   std::string make(const std::string& wanted);

@@ -112,20 +112,20 @@ class SectionVerifier {
       if (!known(trained) || !known(evaluated)) return "a substitute for evaluation does not exist";
       for (const ValueId id : {trained, evaluated}) {
         const Value& value = section_.value(id);
-        if (!value.is_state() && !made_[id.index()]) return fmt::format("%{} is made nowhere", value.name);
+        if (!value.is_state() && !made_[id.index()]) return fmt::format("%{} is never made", value.name);
       }
     }
     return std::nullopt;
   }
 
-  // Every version of a state is what the state is.
+  // Every version of a state has the state's type.
   std::optional<std::string> check_version(const Value& value) const {
     const State& state = program_.state(value.state);
     if (section_.shape != RunShape{} && state.role == Role::input && value.version == 0) {
-      // The first of what is staged.
+      // A prefix of what is staged.
       const bool is_part = value.type.dtype == state.type.dtype && value.type.bytes() <= state.type.bytes();
       if (!is_part)
-        return fmt::format("'{}' is {}, which is no part of {}", value.name, to_string(value.type), to_string(state.type));
+        return fmt::format("'{}' is {}, which is not a part of {}", value.name, to_string(value.type), to_string(state.type));
     } else if (value.type != state.type) {
       return fmt::format("'{}' is not of its state's type", value.name);
     }
@@ -151,7 +151,7 @@ class SectionVerifier {
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (!known(node.outputs[i])) return "an output does not exist";
       const Type& type = section_.value(node.outputs[i]).type;
-      // Layouts are for passes to choose; what is stored is for the op to say.
+      // Passes choose layouts; the op says shape and element type.
       if (type.shape != expected[i].shape || type.dtype != expected[i].dtype) {
         return fmt::format("output {} is {} but the op makes {}", i, to_string(type), to_string(expected[i]));
       }
@@ -197,7 +197,7 @@ class SectionVerifier {
     for (std::size_t j = 0; j < node.inputs.size(); ++j) {
       if (node.inputs[j] == value.shares) return check_sharing(node, i, j);
     }
-    return fmt::format("%{} takes the bytes of a value that is no input of its node", value.name);
+    return fmt::format("%{} takes the bytes of a value that is not an input of its node", value.name);
   }
 
   std::optional<std::string> check_state_output(const Node& node, std::size_t i, const Value& value) {
@@ -237,7 +237,7 @@ class SectionVerifier {
     if (giver.type.layout != taker.type.layout) {
       return fmt::format("%{} takes the bytes of %{} in another layout", taker.name, giver.name);
     }
-    // The bytes are overwritten here: nothing that lies in them may be read later, nor by this node in another operand.
+    // The bytes are overwritten here: nothing in them may be read later, nor by this node as another operand.
     const std::size_t buffer = root_[node.inputs[input].index()];
     for (std::size_t v = buffer; v != kNoMore; v = next_[v]) {
       if (made_[v] && ValueId(v) != node.outputs[output] && last_read_[v] > index_) {
@@ -258,7 +258,7 @@ class SectionVerifier {
     if (!known(node.workspace)) return "the workspace does not exist";
     const Value& value = section_.value(node.workspace);
     if (value.is_state() || made_[node.workspace.index()] || last_read_[node.workspace.index()] >= 0 || value.shares.valid()) {
-      return fmt::format("%{} is no workspace of this node alone", value.name);
+      return fmt::format("%{} is not a workspace of this node alone", value.name);
     }
     if (value.space != MemorySpace::device) return fmt::format("%{} is a workspace in host memory", value.name);
     made_[node.workspace.index()] = true;
@@ -288,7 +288,7 @@ std::optional<std::string> find_defect(const Program& program) {
     const State& state = program.states[i];
     if (!names.insert(state.name).second) return fmt::format("two states are called '{}'", state.name);
     if (state.owner.valid() && state.owner.index() >= i)
-      return fmt::format("state '{}' belongs to one that does not stand before it", state.name);
+      return fmt::format("state '{}' belongs to one that does not come before it", state.name);
     if (!state.purpose.empty() && !state.owner.valid())
       return fmt::format("state '{}' is the {} of no other state", state.name, state.purpose);
   }

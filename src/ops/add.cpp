@@ -1,7 +1,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// add(a, b) -> a + b. Backward needs nothing: both operands get the output's gradient itself.
+// add(a, b) -> a + b. Backward keeps nothing: the gradient of both operands is the output's.
 
 namespace snug::ops {
 

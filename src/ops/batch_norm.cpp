@@ -7,16 +7,16 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// Batch norm is three ops, so that statistics and normalization can be recomputed while the running statistics move once:
+// Batch norm is three ops, so that statistics and normalization can be recomputed while the running statistics are updated once:
 //   batch_norm_statistics(x, scalars) {group_size} -> mean, variance [groups,C]      over the valid examples; variance is biased
 //   batch_norm_apply(x, mean, variance, weight, bias, scalars) {group_size, epsilon} -> y
 //     mean and variance [groups,C], or fixed ones [C]; the scalar block tells the gradient how many examples are valid
-//   batch_norm_running(mean, variance, running_mean, running_var, scalars) {group_size, momentum, batch, pixels} -> both running
-//   ones
+//   batch_norm_running(mean, variance, running_mean, running_var, scalars) {group_size, momentum, batch, pixels}
+//     -> running_mean, running_var
 // All take rows_per_example, where the leading dimension of x has several rows for each example.
-// With the attribute relu=1 `apply` gives max(y, 0), and its gradient ops find out again from x where y was positive: a ReLU then
-// costs no pass over memory and keeps nothing. They take the bias as one more input for that.
-// The gradient of `apply` includes the way through the statistics when they are of the batch, so `statistics` has none of its
+// With the attribute relu=1 `apply` gives max(y, 0), and its gradient ops recompute from x where y was positive: a ReLU then
+// costs no pass over memory and keeps nothing. For that they take the bias as an additional input.
+// The gradient of `apply` includes the one through the statistics when they are the batch's, so `statistics` has none of its
 // own.
 
 namespace snug::ops {
@@ -157,7 +157,7 @@ void build_gradient(GradientContext& context) {
   context.set_gradient(0, context.emit(batch_norm_grad_input, std::move(inputs), attributes));
 }
 
-// A fused ReLU still counts as an operation an element, forward and backward.
+// A fused ReLU still counts as one operation per element, forward and backward.
 template <std::int64_t PerElement>
 std::int64_t flops_with_relu(const NodeTypes& types, const Attributes& attributes) {
   return (PerElement + (batch_norm_with_relu(attributes) ? 1 : 0)) * types.outputs[0].elements();
@@ -168,7 +168,7 @@ constexpr std::array<std::string_view, 2> kStatisticsOutputs{"mean", "variance"}
 constexpr std::array<std::string_view, 2> kReduceOutputs{"weight_sums", "bias_sums"};
 constexpr std::array<InPlacePromise, 2> kRunningInPlace{{{0, 2}, {1, 3}}};
 
-// With fixed statistics, of rank 1, backward does not read x, and finding the sign again would make it.
+// With fixed statistics (rank 1) backward does not read x, and recomputing the sign would make it do so.
 bool has_statistics_of_groups(const NodeTypes& types) { return types.inputs[1].shape.rank() == 2; }
 
 constexpr std::array<Absorption, 1> kAbsorbs{{{.op = &relu, .attribute = "relu", .allows = has_statistics_of_groups}}};

@@ -20,7 +20,7 @@ void require_rank(const Type& type, std::size_t rank, std::string_view what);
 void require_same_shape(const Type& a, const Type& b, std::string_view what);
 void require_shape(const Type& type, const Shape& shape, std::string_view what);
 void require_scalars(const Type& type);
-// rows_per_example of an op that leaves the rows of padding out: at least 1, and the leading dimension is made of such rows.
+// rows_per_example of an op that leaves out the rows of padding: at least 1, and it divides the leading dimension.
 void require_example_rows(const Type& type, const Attributes& attributes);
 // ... of one that draws random numbers: 0 too, where the value does not depend on the examples.
 void require_drawn_rows(const Type& type, const Attributes& attributes);
@@ -40,11 +40,11 @@ std::vector<Type> infer_same_as_first(const OpCall& call);
 // Two operands of one shape; the output has the first's type.
 std::vector<Type> infer_same_as_both(const OpCall& call);
 
-// Whether its elements lie as the logical dimensions count them. With one channel, or one pixel, both layouts do.
+// Whether its elements lie in logical order. With one channel, or one pixel, both layouts do.
 bool lies_in_logical_order(const Type& type);
 
-// What a gradient op that cannot see the forward input is told of it: the attribute "input_shape", and "channels_last" (0|1)
-// unless the layout is `untold`, the one that the op assumes. An opaque layout cannot be told.
+// The type of the forward input, for a gradient op that does not read it: from the attribute "input_shape", and "channels_last"
+// (0|1) unless the layout is `untold`, the one that the op assumes. An opaque layout cannot be described so.
 Type type_from_input_shape(const Type& gradient, const Attributes& attributes, const Layout& untold);
 Attributes with_input_shape(const Attributes& attributes, const Type& input, const Layout& untold);
 // Assumed of values with windows over [N,C,H,W].

@@ -121,7 +121,7 @@ std::int64_t flops_grad_weight(const NodeTypes& types, const Attributes& attribu
 
 void build_gradient(GradientContext& context) {
   const ValueId dy = context.output_gradient(0);
-  // Weight first: the kept input dies there, so the data gradient can take its place.
+  // Weight first: the kept input dies there, so the input's gradient can take its bytes.
   if (context.wants(1)) {
     Attributes attributes = context.attributes();
     const Shape& weight = context.input_type(1).shape;

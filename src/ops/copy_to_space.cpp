@@ -4,8 +4,8 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// copy_to_space(x) {host: 0|1} -> the same bytes in host memory, or on the device; x may lie in either, and where it lies in that
-// one already the copy may be x itself. The one op that crosses: every other works on the device alone.
+// copy_to_space(x) {host: 0|1} -> the same bytes in host memory, or on the device; x may lie in either, and if it already lies in
+// the target the copy may be x itself. The only op between memory spaces: every other works on the device alone.
 
 namespace snug::ops {
 

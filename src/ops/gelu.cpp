@@ -2,8 +2,8 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// gelu(x) {tanh: 0|1} -> x * P(N(0,1) <= x): by the error function (0), as BERT has it, or by the approximation with a hyperbolic
-// tangent (1), as GPT-2 has it. Not monotonic, so backward needs the input.
+// gelu(x) {tanh: 0|1} -> x * P(N(0,1) <= x): by the error function (0), as in BERT, or by the approximation with a hyperbolic
+// tangent (1), as in GPT-2. Not monotonic, so backward needs the input.
 
 namespace snug::ops {
 

@@ -25,7 +25,7 @@ std::vector<Type> infer(const OpCall& call) {
   return {x, row, row};
 }
 
-// (dy, x, mean, variance, ...): what both gradient ops begin with.
+// (dy, x, mean, variance, ...): the first operands of both gradient ops.
 void require_gradient_operands(const OpCall& call) {
   require_epsilon(call);
   require_same_shape(call.inputs[0], call.inputs[1], "the output gradient and the input");

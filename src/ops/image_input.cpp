@@ -3,9 +3,9 @@
 #include "ops/ops.h"
 
 // image_input(images u8 [N,C,H,W], scalars) {mean, std: [C], in units of 0..255; augment; padding; bits: 16|32|64; bfloat: 1?} ->
-// normalized images, of 16 bits halves or, with bfloat=1, bfloats. With augment=1 each image is flipped with probability 1/2 and
-// cropped after zero padding (zero after normalization), keyed by (seed, step, example): the same on every device and however the
-// batch is split, and recomputable from the bytes.
+// normalized images; 16 bits are halves or, with bfloat=1, bfloats. With augment=1 each image is flipped with probability 1/2 and
+// cropped after zero padding (zero after normalization), keyed by (seed, step, example): the same on every device and for every
+// split of the batch, and recomputable from the bytes.
 
 namespace snug::ops {
 
@@ -30,7 +30,7 @@ std::vector<Type> infer(const OpCall& call) {
   if (padding < 0 || padding > images.shape[2] || padding > images.shape[3])
     throw_user_error("padding {} is larger than the image", padding);
   const std::int64_t bits = call.attributes.integer("bits");
-  if (bits != 16 && bits != 32 && bits != 64) throw_user_error("{} bits a value is not possible; use 16, 32 or 64", bits);
+  if (bits != 16 && bits != 32 && bits != 64) throw_user_error("{} bits per value are not possible; use 16, 32 or 64", bits);
   const DType dtype = bits == 64                                     ? DType::f64
                       : bits == 32                                   ? DType::f32
                       : call.attributes.integer_or("bfloat", 0) != 0 ? DType::bf16

@@ -2,7 +2,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// What the init section is made of. Each takes the state it writes, in place, for its type.
+// The ops of the section `init`. Each takes the state that it writes, in place, for its type.
 //   fill(w) {value}                    init_normal(w, scalars) {std, key}            init_uniform(w, scalars) {bound, key}
 // Random values are drawn per logical element, so they do not depend on the layout.
 

@@ -22,7 +22,7 @@ std::vector<Type> infer(const OpCall& call) {
   return {{.dtype = x.dtype, .shape = {x.shape[0], weight.shape[0]}}};
 }
 
-// All three products take N * I * O multiply-adds; the first two operands hold these three numbers between them.
+// All three products take N * I * O multiply-adds; the shapes of the first two operands have these three numbers.
 std::int64_t flops(const NodeTypes& types, const Attributes& /*attributes*/) {
   return 2 * count_operations(types.inputs[0].elements(), types.inputs[1].shape[0]);  // (N I) O
 }

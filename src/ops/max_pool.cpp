@@ -4,7 +4,7 @@
 #include "ops/pool.h"
 
 // max_pool(x) {kernel, stride, padding: [h,w]} -> the largest of each window, the first of equals. Backward needs which element
-// of the window won: from the input again, or kept as 4 bits an output (8 for windows of more than 16).
+// of the window was the largest: recomputed from the input, or kept in 4 bits per output (8 for windows of more than 16).
 
 namespace snug::ops {
 
@@ -33,7 +33,7 @@ std::int64_t flops_grad(const NodeTypes& types, const Attributes& attributes) {
   return PoolGeometry::from(types.inputs[1].shape, attributes).operations();
 }
 
-// max_pool_argmax(x) -> the winner's number in its window, row by row
+// max_pool_argmax(x) -> the index of the largest element in its window, row by row
 std::vector<Type> infer_argmax(const OpCall& call) {
   Type index = infer(call)[0];
   const auto g = PoolGeometry::from(call.inputs[0].shape, call.attributes);

@@ -1,4 +1,4 @@
-// Every op by name. An op's own file in this folder says everything about it; families.inc is the one list of them all.
+// Every op by name. An op's own file in this folder defines everything about it; families.inc is the one list of them all.
 #pragma once
 
 #include <span>

@@ -4,10 +4,10 @@
 #include "ops/packing.h"
 
 // pack(x, scalars) {bits: 2|4|8, key, rows_per_example?} -> codes u8[bytes], ranges f32[groups, 2]
-//   A real value in few bits an element: every 256 neighbors in memory share a smallest value and a step, and each is rounded to
-//   one of 2^bits numbers, up or down by chance, so that it is right on average and off by less than a step. The draws are keyed
-//   by (seed, step, key, example, element): any number of threads makes the same codes. Computed in f32 whatever x is.
-// unpack(codes, ranges) {bits, dtype: the number of a DType, channels_last: 0|1, input_shape} -> x, or what is left of it
+//   A real value in few bits per element: every 256 neighbors in memory share a smallest value and a step, and each is
+//   stochastically rounded to one of 2^bits numbers, right on average and off by less than a step. The draws are keyed by (seed,
+//   step, key, example, element): any number of threads makes the same codes. Computed in f32 for every dtype of x.
+// unpack(codes, ranges) {bits, dtype: the number of a DType, channels_last: 0|1, input_shape} -> x, up to that rounding
 
 namespace snug::ops {
 
@@ -17,7 +17,7 @@ bool is_real(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 ||
 
 std::int64_t bits_of(const OpCall& call) {
   const std::int64_t bits = call.attributes.integer("bits");
-  if (bits != 2 && bits != 4 && bits != 8) throw_user_error("{} bits an element are not possible; use 2, 4 or 8", bits);
+  if (bits != 2 && bits != 4 && bits != 8) throw_user_error("{} bits per element are not possible; use 2, 4 or 8", bits);
   return bits;
 }
 
@@ -42,7 +42,7 @@ std::vector<Type> infer_unpack(const OpCall& call) {
   const std::int64_t bits = bits_of(call);
   const std::int64_t dtype = call.attributes.integer("dtype");
   if (dtype < 0 || dtype > static_cast<std::int64_t>(DType::bf16) || !is_real(static_cast<DType>(dtype)))
-    throw_user_error("dtype {} is no real type's number", dtype);
+    throw_user_error("dtype {} is not the number of a real type", dtype);
   Type x{.dtype = static_cast<DType>(dtype),
          .shape = Shape(std::span<const std::int64_t>(call.attributes.integers("input_shape")))};
   if (call.attributes.integer("channels_last") != 0) x.layout = Layout::channels_last();

@@ -15,7 +15,7 @@ PoolGeometry PoolGeometry::from(const Shape& input, const Attributes& attributes
     throw_user_error("kernel, stride and padding take two numbers each (height, width)");
   }
   for (int i = 0; i < 2; ++i) {
-    // A window that lies in padding alone would have no largest element.
+    // A window that lies entirely in padding would have no largest element.
     if (padding[i] > kernel[i] / 2) throw_user_error("padding {} is more than half of the window {}", padding[i], kernel[i]);
   }
   return {.batch = input[0],

@@ -16,7 +16,7 @@ struct PoolGeometry {
   static PoolGeometry from(const Shape& input, const Attributes& attributes);
 
   Shape output() const { return {batch, channels, out_height, out_width}; }
-  // One a window's element.
+  // One per element of each window.
   std::int64_t operations() const;
 };
 

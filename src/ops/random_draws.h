@@ -1,6 +1,6 @@
 // Every random draw of a program, in one place: all backends draw the same numbers because they all call these functions, on the
-// host or in a CUDA kernel. A draw depends on nothing but its arguments, so it never matters in which order, on which device or
-// in which microbatch it is made, nor how often.
+// host or in a CUDA kernel. A draw depends only on its arguments, so the order, the device, the microbatch and the number of
+// times it is made do not matter.
 //
 // The key of the generator is the run's seed. The high half of the counter holds the purpose of the draw above bit 40 and the
 // step (or, for initial values, the state's key) below; the low half counts elements or examples. No two purposes share a number.
@@ -14,8 +14,8 @@
 
 namespace snug::ops {
 
-// Ranges of purposes, which share no number: keys of dropout nodes, of nodes that pack, of parameters whose update is rounded by
-// chance, then one each for the rest.
+// Ranges of purposes, which share no number: keys of dropout nodes, of nodes that pack, of parameters whose update is rounded
+// stochastically, then one each for the rest.
 inline constexpr std::uint64_t kDropoutPurpose = 0;
 inline constexpr std::int64_t kMostDropoutKey = 0x3FFFFF;
 inline constexpr std::uint64_t kPackPurpose = 0x400000;
@@ -65,22 +65,22 @@ SNUG_HOST_DEVICE constexpr ImageAugmentation draw_image_augmentation(std::uint64
           .dx = static_cast<std::int64_t>(uniform_below(block.word[2], shifts))};
 }
 
-// An update that is rounded by chance: element e of the parameter, counted as it lies in memory, takes word e % 4 of block e / 4,
-// the lower half of it for the weight and the upper for the momentum.
+// An update that is stochastically rounded: element e of the parameter, in memory order, takes word e % 4 of block e / 4, the
+// lower half of it for the weight and the upper for the momentum.
 SNUG_HOST_DEVICE constexpr std::uint32_t rounding_word(std::uint64_t seed, std::uint64_t step, std::uint64_t key,
                                                        std::uint64_t element) {
   return philox(seed, element / 4, counter_high(kRoundingPurpose + key, step)).word[element % 4];
 }
 
-// A gradient's addition to a momentum, rounded by chance: rounding_word's elements from here on, which no other addition of the
-// step has, nor its update. Room for 2^34 elements, a million examples a step and so many additions a microbatch.
+// A gradient's addition to a momentum, stochastically rounded: rounding_word's elements from here on, which no other addition of
+// the step uses, nor its update. Room for 2^34 elements, a million examples per step and this many additions per microbatch.
 inline constexpr std::int64_t kSummands = 256;
 SNUG_HOST_DEVICE constexpr std::uint64_t first_rounded_element(std::uint64_t first_example, std::uint64_t summand) {
   return ((first_example + 1) << 34U) + (summand << 54U);
 }
 
-// One of the two halves around a number, the nearer the likelier, as a float. `random`: 16 bits.
-SNUG_HOST_DEVICE inline float half_by_chance(float value, std::uint32_t random) {
+// The number stochastically rounded to a half, as a float. `random`: 16 bits.
+SNUG_HOST_DEVICE inline float stochastic_half(float value, std::uint32_t random) {
   const float magnitude = std::fabs(value);
   if (!(magnitude <= 65536.0F)) return value;  // too large for a half, or NaN
   // Normal halves have 11 bits; below these, halves are the multiples of 2^-24.
@@ -90,9 +90,9 @@ SNUG_HOST_DEVICE inline float half_by_chance(float value, std::uint32_t random) 
   return std::copysign(std::floor(magnitude / unit + chance) * unit, value);
 }
 
-// The same for bfloat16, which is the upper half of a float: a random number below the distance of two neighbors is added to what
-// is cut off.
-SNUG_HOST_DEVICE inline float bfloat_by_chance(float value, std::uint32_t random) {
+// The same for bfloat16, which is the upper half of a float: a random number below the distance of two neighbors is added before
+// the lower half is cut off.
+SNUG_HOST_DEVICE inline float stochastic_bfloat(float value, std::uint32_t random) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return value;  // NaN
@@ -120,8 +120,8 @@ SNUG_HOST_DEVICE inline double draw_init_normal(std::uint64_t seed, std::uint64_
 }
 
 // Sparse patterns: whether place `place` of the store, counted over the elements of all its tensors, is taken when `wanted` of
-// `left` places that are still to be looked at, this one included, will be. So a walk over all places takes exactly as many as it
-// should, every choice of them equally likely.
+// the `left` remaining places, this one included, are to be taken. So a walk over all places takes exactly as many as it should,
+// every choice of them equally likely.
 SNUG_HOST_DEVICE constexpr bool takes_place(std::uint32_t word, std::int64_t wanted, std::int64_t left) {
   return uniform_unit(word) * static_cast<double>(left) < static_cast<double>(wanted);
 }

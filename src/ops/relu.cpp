@@ -1,8 +1,8 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// relu(x) -> max(x, 0). Backward needs only where the output is positive: the output itself, often the next op's kept input
-// anyway, or one bit an element.
+// relu(x) -> max(x, 0). Backward needs only where the output is positive: it keeps the output itself, often the next op's kept
+// input anyway, or one bit per element.
 
 namespace snug::ops {
 
@@ -20,7 +20,7 @@ void grad_from_bits(GradientContext& context) {
   context.set_gradient(0, context.emit(relu_grad_bits, {context.output_gradient(0), context.extra()}));
 }
 
-// sign_bits(y) -> one bit an element, set where y > 0, in y's own order
+// sign_bits(y) -> one bit per element, set where y > 0, in y's memory order
 std::vector<Type> infer_sign_bits(const OpCall& call) {
   Type bits = infer_same_as_first(call)[0];
   bits.dtype = DType::bit;

@@ -2,8 +2,9 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// reshape(x) {shape} -> the same elements under another shape: a view, no bytes move. The input must lie in logical order;
-// relayout first where it does not. relayout(x) {channels_last: 0|1} -> the same value in another layout
+// reshape(x) {shape} -> the same elements with another shape: a view. The input must lie in logical order; otherwise relayout it.
+//
+// relayout(x) {channels_last: 0|1} -> the same value in another layout
 
 namespace snug::ops {
 

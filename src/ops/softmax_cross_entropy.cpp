@@ -5,8 +5,8 @@
 // softmax_cross_entropy(logits [N,K], labels i32[N], scalars, weights f32[N]?) {label_smoothing, rows_per_example?} -> Metrics of
 //   this microbatch, f64[3]
 // A row weighs its weight (1 without weights) / total_weight of the scalar block, so microbatches and a last partial batch add up
-// to the weighted mean over the batch. Rows of weight 0 and those behind the valid examples count for nothing, whatever stands in
-// them. The backward pass starts here, multiplied by loss_scale.
+// to the weighted mean over the batch. Rows of weight 0 and those after the valid examples do not count, whatever their contents.
+// The backward pass starts here, multiplied by loss_scale.
 
 namespace snug::ops {
 

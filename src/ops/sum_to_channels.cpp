@@ -2,8 +2,8 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// sum_to_channels(x) -> x summed over everything but dimension 1: the gradient of a bias, and of batch norm's parameters over
-// groups
+// sum_to_channels(x) -> x summed over everything but dimension 1: the gradient of a bias, and for batch norm's parameters the sum
+// over groups
 
 namespace snug::ops {
 

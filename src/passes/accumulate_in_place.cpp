@@ -38,7 +38,7 @@ class Accumulator {
     candidate.inputs.push_back(sum);
     candidate.attributes.set(kAccumulate, std::int64_t{1});
     candidate.outputs.front() = result;
-    // Another kernel than the one that would make the summand alone would give other bits, and be a slower one.
+    // A different kernel than the one that makes the summand alone would give other bits, and be slower.
     Accept accept;
     const KernelDef* making = kernel_of(maker, accept);
     const bool too_large =
@@ -56,15 +56,15 @@ class Accumulator {
     return backend_.choose(backend_.query(node, types), accept);
   }
 
-  // A parameter's fresh gradient that only waits to be added is workspace by another name. Where it is more than a kernel may
-  // have, a kernel that adds within the limit is what was asked for.
+  // A parameter's new gradient that is only added to a sum counts as workspace. Where it exceeds what a kernel may have, a kernel
+  // that adds within the limit is what was asked for.
   bool exceeds_limit(Bytes size) const { return backend_.workspace_limit && size > *backend_.workspace_limit; }
 
   // Whether node `when` can read the value.
   bool exists(ValueId id, std::size_t when) { return section_.value(id).is_state() || editor_.maker(id) < when; }
 
-  // Whether a node from `when` until before `at` reads or writes the value's state: then the addition cannot move from `at` to
-  // `when`.
+  // Whether a node in [when, at) reads or writes the value's
+  // state: then the addition cannot move from `at` to `when`.
   bool is_touched(ValueId id, std::size_t when, std::size_t at) const {
     const StateId state = section_.value(id).state;
     const auto touches = [&](ValueId other) { return section_.value(other).state == state; };

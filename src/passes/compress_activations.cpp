@@ -52,10 +52,10 @@ class Compressor {
     std::string layer;             // its maker's
     bool is_made = false;          // by a forward node, and no view
     std::size_t last_forward = 0;  // the last forward node that makes or reads it
-    std::size_t first_behind = 0;  // the first node behind forward that reads it
+    std::size_t first_behind = 0;  // the first node after forward that reads it
     bool is_read_behind = false;
-    bool must_be_exact = false;  // a node behind forward needs it exactly, and bits cannot help
-    bool wants_values = false;   // some node behind forward needs more than its signs
+    bool must_be_exact = false;  // a node after forward needs it exactly, and bits are not enough
+    bool wants_values = false;   // some node after forward needs more than its signs
     bool wants_signs = false;
   };
   struct Packed {
@@ -63,7 +63,7 @@ class Compressor {
   };
 
   bool needs_exactly(const Node& node, std::size_t input) const { return ((node.op->exact_inputs >> input) & 1U) != 0; }
-  // A ReLU's gradient can do with bits in its output's place.
+  // A ReLU's gradient can use sign bits instead of its output.
   bool takes_signs(const Node& node, std::size_t input) const {
     const SignsOnly& signs = node.op->signs_only;
     return signs.with_bits != nullptr && signs.input == input && root_[node.inputs[input].index()] == node.inputs[input];
@@ -90,7 +90,7 @@ class Compressor {
     }
   }
 
-  // Images come back from their bytes: exactly, and without keeping a bit.
+  // Images are recomputed from their bytes: exactly, and without keeping anything.
   bool comes_from_states(const Node& node) const {
     return node.op->cheap_to_recompute && node.outputs.size() == 1 &&
            section_.value(node.outputs[0]).type.elements() >= kLeastElements &&
@@ -111,7 +111,7 @@ class Compressor {
     uses.must_be_exact = uses.must_be_exact || (needs_exactly(node, input) && !only_signs && node.phase == Phase::backward);
   }
 
-  // There is a time in which it is only kept.
+  // For some time the value is kept and not used.
   static bool waits(const Uses& uses) { return uses.is_read_behind && uses.first_behind > uses.last_forward + 1; }
 
   bool may_pack(ValueId id) const {
@@ -150,9 +150,9 @@ class Compressor {
     };
     Packed packed;
     if (uses.wants_signs) packed.signs = emit(ops::sign_bits, {id}, {}, name + ".sign").front();
-    // Keyed by what is packed, so that another value more or less changes no draw of this one.
+    // Keyed by what is packed, so that packing other values changes no draw of this one.
     Attributes attributes{{"bits", std::int64_t{bits_}}, {"key", static_cast<std::int64_t>(uses.maker)}};
-    // What is computed from a whole microbatch (statistics) is another value in each, and so are its draws.
+    // What is computed from a whole microbatch (statistics) differs in each, and so do its draws.
     set_rows_per_example(attributes, example_rows_.of(id).value_or(1));
     const std::vector<ValueId> outputs = emit(ops::pack, {id, scalars_}, std::move(attributes), name);
     packed.codes = outputs[0];
@@ -160,7 +160,7 @@ class Compressor {
     packed_[id] = packed;
   }
 
-  // Lets the node at `at`, behind forward, read what comes back instead of the value.
+  // Lets the node at `at`, after forward, read the unpacked value.
   void read_unpacked(ValueId& input, Node& node, std::size_t at) {
     if (input.index() >= root_.size()) return;
     const ValueId root = root_[input.index()];
@@ -174,7 +174,7 @@ class Compressor {
     input = brought_back(input, at);
   }
 
-  // The value unpacked, or made again from states or as a view of what was unpacked.
+  // The value unpacked, or recomputed from states or as a view of what was unpacked.
   ValueId brought_back(ValueId id, std::size_t at) {
     const auto [entry, is_new] = back_.try_emplace(id, ValueId::none());
     if (!is_new) return entry->second;
@@ -211,7 +211,7 @@ class Compressor {
   int bits_;
   std::size_t end_;  // of forward
   std::vector<bool> is_small_;
-  std::vector<Uses> uses_;                        // by value; of use for roots alone
+  std::vector<Uses> uses_;                        // by value; used for roots alone
   std::vector<ValueId> root_;                     // by value: itself, or what it is a view of
   std::vector<bool> may_clone_;                   // by forward node
   std::unordered_map<ValueId, Node> made_again_;  // what makes views and what comes from states, by their outputs
@@ -219,7 +219,7 @@ class Compressor {
   SectionEditor editor_;
   ValueId scalars_ = ValueId::none();
   std::unordered_map<ValueId, Packed> packed_;
-  std::unordered_map<ValueId, ValueId> back_;  // what stands for a value behind forward
+  std::unordered_map<ValueId, ValueId> back_;  // what replaces a value after forward
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Activation compression: a large forward value that waits for backward is packed into few bits an element behind its last
-// forward use, and unpacked once, before its first use behind forward. Only the packed form lives in between.
+// Activation compression: a large forward value that waits for backward is packed into few bits per element after its last
+// forward use, and unpacked once, before its first use after forward. Only the packed form lives in between.
 //
 //   %y = linear(%x, w@0)                        ->   %y = linear(%x, w@0)
 //                                                    %x.codes, %x.ranges = pack(%x, scalars@0) {bits=4, key=0}
@@ -7,10 +7,11 @@
 //                                                    %x.unpacked = unpack(%x.codes, %x.ranges) {...}         ; recompute
 //   %dw = linear_grad_weight(%dy, %x)                %dw = linear_grad_weight(%dy, %x.unpacked)
 //
-// Lossy (rung `compressed`): gradients are made from values that are right on average and off by less than a step of their group
-// (ops/pack.cpp). The forward pass keeps its bits, and so do bits, an argmax, statistics, images, which come back from their
-// bytes, and whatever backward needs exactly (OpDef::exact_inputs): of a ReLU's output that is packed, backward reads one exact
-// bit an element instead. Under checkpointing what stays is what is packed, and clones start from what was unpacked.
+// Lossy (rung `compressed`): gradients are computed from values that are right on average and off by less than a step of their
+// group (ops/pack.cpp). The forward pass stays exact, and so do sign bits, an argmax, statistics, images, which are recomputed
+// from their bytes, and whatever backward needs exactly (OpDef::exact_inputs): of a ReLU's output that is packed, backward reads
+// one exact bit per element instead. Under checkpointing the values that are kept are packed, and clones start from the unpacked
+// values.
 //
 // Where the last forward use may work in place, packing comes before it, so that it still can.
 #pragma once

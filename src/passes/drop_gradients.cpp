@@ -17,7 +17,7 @@ namespace {
 struct Target {
   const FedEarly* how;
   StateId weight, fed, scalars;  // `fed`: the state that takes the gradient in
-  Attributes rule;               // constants of the decay, how it is rounded
+  Attributes rule;               // constants of the decay and of its rounding
   Attributes rounding;           // nothing: to nearest
   std::string layer;
 };
@@ -38,7 +38,7 @@ std::string_view objection_to(const Section& update) {
   return {};
 }
 
-// How an update rounds its results, which those that stand for it do too.
+// How an update rounds its results; the nodes that replace it do the same.
 Attributes rounding_of(const Attributes& update) {
   if (update.integer_or("stochastic", 0) == 0) return {};
   return {{"stochastic", std::int64_t{1}}, {"key", update.integer("key")}};
@@ -61,7 +61,7 @@ Targets find_targets(const Section& update) {
   return targets;
 }
 
-// The decay stands before the node that makes the first summand, so that this node can add the summand itself.
+// The decay comes before the node that makes the first summand, so that this node can add the summand itself.
 void feed(const Program& program, Section& micro, const Targets& targets) {
   SectionEditor editor(program.states, micro);
   std::unordered_map<StateId, std::int64_t> summands;  // so far, by accumulator

@@ -27,7 +27,7 @@ class UpdateFuser {
   }
 
  private:
-  // Lets every sum of a parameter's gradients begin with the first of them instead of an accumulator.
+  // Starts every sum of a parameter's gradients with the first of them instead of an accumulator.
   void take_sums_apart() {
     for (const Node& node : update_.nodes) {
       if (node.op->update != nullptr) accumulators_.insert(update_.state_of(node.inputs[1]));
@@ -51,7 +51,7 @@ class UpdateFuser {
     }
   }
 
-  // Behind the last node that reads the old weight, and the one that makes the gradient.
+  // After the last node that reads the old weight and the one that makes the gradient.
   std::size_t place_of(const Node& update) {
     const std::size_t made = editor_.maker(gradients_.at(update_.state_of(update.inputs[1])));
     const std::size_t read = editor_.last_use(editor_.read(update_.state_of(update.inputs[0])));
@@ -65,7 +65,7 @@ class UpdateFuser {
       places.push_back(node.op->update == nullptr ? first : place_of(node));
       first = std::min(first, places.back());
     }
-    // The guard stands before the first update: by then forward has ended.
+    // The guard comes before the first update: by then forward has ended.
     const ValueId guard = emit_guard(first);
     for (std::size_t i = 0; i < places.size(); ++i) {
       const Node& node = update_.nodes[i];
@@ -88,7 +88,7 @@ class UpdateFuser {
         .front();
   }
 
-  // What stands beside the updates and moves no parameter: the count of them.
+  // What the section `update` has beside the updates: the count of them.
   void emit_other(const Node& node, std::size_t at, ValueId guard) {
     std::vector<ValueId> inputs;
     for (const ValueId id : node.inputs) inputs.push_back(editor_.read(update_.state_of(id)));
@@ -121,10 +121,10 @@ class UpdateFuser {
   Section& update_;
   SectionEditor editor_;
   std::unordered_set<StateId> accumulators_;
-  std::unordered_map<StateId, ValueId> gradients_;  // by accumulator: what stands for it by now
+  std::unordered_map<StateId, ValueId> gradients_;  // by accumulator: the value that replaces it now
 };
 
-// Why a program cannot have it, as the end of a sentence; empty when it can.
+// Why the pass cannot be applied to a program, as the end of a sentence; empty when it can.
 std::string objection_to(const Program& program) {
   if (program.microbatch != program.batch) {
     return fmt::format("a step adds up the gradients of {} microbatches before it; give the whole batch one microbatch of {}",

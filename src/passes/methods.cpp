@@ -14,7 +14,7 @@ namespace {
 constexpr std::array kPrecisions{std::pair(std::string_view("fp32"), DType::f32), std::pair(std::string_view("fp16"), DType::f16),
                                  std::pair(std::string_view("bf16"), DType::bf16)};
 
-// Every method by the name that a plan's file gives it.
+// Every method by its name in plan files.
 template <typename M, typename Visitor>
 void for_each_method(M& methods, const Visitor& visit) {
   visit("precision", methods.precision);
@@ -38,7 +38,7 @@ std::string text_of(Bytes size) { return fmt::format("{}", size.count()); }
 std::string text_of(std::int64_t count) { return fmt::format("{}", count); }
 std::string text_of(double number) { return fmt::format("{}", number); }
 
-// False when the text is not such a value.
+// False when the text is not a value of that type.
 template <typename T>
 bool read_number(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -1,5 +1,5 @@
 // How a plan is made: one record of every choice among the memory methods. A recipe holds what was given, the solver adds what it
-// chooses, and a plan carries all of it, down to its file.
+// chooses, and a plan carries all of it, and writes it to its file.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@
 
 namespace snug {
 
-// What is missing was not given. In the record of a plan it is not done: no limit, no compression, all weights stored.
+// What is missing was not given. In a plan's record it is not done: no limit, no compression, all
+// weights stored.
 struct Methods {
   std::optional<DType> precision;                // of values: f32, f16 or bf16
   std::optional<double> nonzero;                 // share of the convolutions' weights that is stored
-  std::optional<std::int64_t> momentum_bits;     // of an element of large momenta: 8 or 32
+  std::optional<std::int64_t> momentum_bits;     // per element of large momenta: 8 or 32
   std::optional<std::int64_t> microbatch;        // examples per run of forward and backward
   std::optional<std::int64_t> statistics_group;  // examples whose batch-norm statistics are taken together; else the microbatch
   std::optional<CheckpointStrategy> checkpoint;  // what backward recomputes instead of keeping
-  std::optional<std::int64_t> compress_bits;     // of an element that waits for backward: 8, 4 or 2
-  std::optional<bool> offload;                   // what waits for backward does so in host memory
+  std::optional<std::int64_t> compress_bits;     // per element that waits for backward: 8, 4 or 2
+  std::optional<bool> offload;                   // what waits for backward lies in host memory
   std::optional<bool> drop_gradients;            // gradients are added to the momentum at once
   std::optional<bool> fuse_update;               // weights are updated in backward
   std::optional<bool> prepack_weights;           // copies of weights that kernels would make at every run are states

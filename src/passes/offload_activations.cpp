@@ -13,13 +13,13 @@ namespace snug {
 
 namespace {
 
-// Below this two copies cost more than the bytes are worth.
+// Below this, two copies cost more than the bytes are worth.
 constexpr Bytes kLeastBytes{4096};
 
 // Of a forward value that backward reads.
 struct Wait {
   std::size_t from = 0;   // the last forward node that makes or reads it
-  std::size_t until = 0;  // the first node behind forward that reads it
+  std::size_t until = 0;  // the first node after forward that reads it
 };
 
 std::optional<Wait> find_wait(SectionEditor& editor, ValueId id, std::size_t end) {
@@ -54,7 +54,7 @@ Program offload_activations(Program program, const PassContext& /*context*/) {
       const Value& value = section.values[v];
       if (value.is_state() || value.space != MemorySpace::device || value.type.bytes() < kLeastBytes) continue;
       const std::optional<Wait> wait = find_wait(editor, ValueId(v), end);
-      // There must be a time in which it is only kept.
+      // For some time the value must be kept and not used.
       if (wait && wait->until > wait->from + 1) offload(editor, ValueId(v), *wait);
     }
     editor.apply();

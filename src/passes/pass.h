@@ -42,7 +42,7 @@ struct Pass {
   std::string_view name;
   Exactness exactness = Exactness::exact;
   std::string_view always_because = {};            // why it cannot be turned off, as the end of a sentence; empty: it can
-  bool (*is_asked_for)(const Methods&) = nullptr;  // nothing: it runs always
+  bool (*is_asked_for)(const Methods&) = nullptr;  // nullptr: it always runs
   Program (*run)(Program, const PassContext&) = nullptr;
 };
 
@@ -54,7 +54,7 @@ struct PassTiming {
 struct PassOptions {
   std::vector<std::string> disabled = {};
   std::string dump_after = {};  // a pass's name, or empty
-  bool verifies = true;         // the program after each pass; off only for programs that are compared and thrown away
+  bool verifies = true;         // the program after each pass; off only for programs that are only compared
   std::function<void(std::string_view pass, const std::string& text)> dump = {};
 };
 
@@ -64,8 +64,8 @@ std::vector<Pass> model_passes();
 std::vector<Pass> memory_passes();
 std::vector<Pass> pipeline();  // both
 
-// For options that come from outside, before any pass runs: UserError when they name a pass that is none of these, or turn off
-// one that must run or that the methods ask for.
+// For options that come from outside, before any pass runs: UserError when they name a pass that does not exist, or turn off one
+// that must run or that the methods ask for.
 void check_passes(const std::vector<Pass>& passes, const PassOptions& options, const Methods& methods);
 
 // Runs the passes, verifying the program after each.

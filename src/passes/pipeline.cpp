@@ -33,7 +33,7 @@ constexpr std::string_view kNothingRunsWithout = "nothing runs without it";
 
 std::vector<Pass> model_passes() {
   return {
-      // The model comes in f32; parameters, activations and what follows from them are stored as asked.
+      // The model is in f32; parameters, activations and what follows from them are stored in the precision asked for.
       {.name = "narrow",
        .exactness = Exactness::precision,
        .always_because = "it does what the precision says; ask for fp32",
@@ -76,15 +76,15 @@ std::vector<Pass> model_passes() {
 
 std::vector<Pass> memory_passes() {
   return {
-      // What evaluation's substitutes and frozen parameters left without a reader.
+      // What has no reader because of evaluation's substitutes and frozen parameters.
       {.name = "eliminate_dead_nodes", .run = eliminate_dead_nodes},
-      // What the strategy does not keep is made again for backward. Before kernels are chosen: a clone is the same node, and is
-      // given the same.
+      // What the strategy does not keep is recomputed for backward. Before kernels are chosen: a clone is the same node and gets
+      // the same kernel.
       {.name = "checkpoint",
        .is_asked_for =
            [](const Methods& methods) { return methods.checkpoint.value_or(CheckpointStrategy{}) != CheckpointStrategy{}; },
        .run = checkpoint},
-      // What still waits for backward does so in few bits. Behind the clones, which then read what comes back from them.
+      // What still waits for backward does so in few bits. After `checkpoint`, so that clones read the unpacked values.
       {.name = "compress_activations",
        .exactness = Exactness::compressed,
        .is_asked_for = [](const Methods& methods) { return methods.compress_bits.has_value(); },
@@ -98,13 +98,13 @@ std::vector<Pass> memory_passes() {
        .exactness = Exactness::reassociated,
        .is_asked_for = [](const Methods& methods) { return methods.drop_gradients.value_or(false); },
        .run = drop_gradients},
-      // Updates move into backward, behind the clones that read old weights: what was an accumulator is a value, or a sum of few.
+      // Updates move into backward, after the clones that read old weights: an accumulator becomes a value, or a sum of a few.
       {.name = "fuse_update",
        .is_asked_for = [](const Methods& methods) { return methods.fuse_update.value_or(false); },
        .run = fuse_update},
       // Sums of gradients move into the kernels that make the summands, where these can.
       {.name = "accumulate_in_place", .run = accumulate_in_place},
-      // Copies of weights that kernels would make at every run become states, made once an update.
+      // Copies of weights that kernels would make at every run become states, made once per update.
       {.name = "prepack_weights",
        .is_asked_for = [](const Methods& methods) { return methods.prepack_weights.value_or(false); },
        .run = prepack_weights},

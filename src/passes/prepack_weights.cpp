@@ -35,7 +35,7 @@ class Packer {
   }
 
  private:
-  // Lets data gradients read a copy of their weight where the kernel wants another layout than the weight has.
+  // Lets data gradients read a copy of their weight where the kernel wants a different layout.
   void redirect(Section& micro) {
     SectionEditor editor(program_.states, micro);
     for (Node& node : micro.nodes) {
@@ -68,7 +68,7 @@ class Packer {
     return {.layer = program_.state(copy.weight).name, .role = Role::workspace, .phase = phase, .writes = {copy.packed}};
   }
 
-  // Puts a copy behind the last write of each weight that the section writes.
+  // Adds a copy after the last write of each weight that the section writes.
   void follow_writes(Section& section) {
     SectionEditor editor(program_.states, section);
     for (const Copy& copy : copies_) {

@@ -1,6 +1,6 @@
 // Keeps the weights of data gradients a second time, in the layout that their kernels read, instead of copying them into the
-// workspace at every run: with microbatches, once an update instead of once a microbatch. It costs a copy of the weights in the
-// persistent region and saves the workspace of the copy, so it runs only on request. Exact.
+// workspace at every run: with microbatches, once per update instead of once per microbatch. It costs a copy of the weights in
+// the persistent region and saves the workspace of the copy, so it runs only on request. Exact.
 //
 //   section micro
 //     %dx = conv2d_grad_input(%dy, w@0)                   ->   %dx = conv2d_grad_input(%dy, w.packed@0)
@@ -9,10 +9,10 @@
 //                                                              w.packed@1 = relayout(w@1)
 //   section derive                                             w.packed@1 = relayout(w@0)
 //
-// Every section that writes the weight (init, update) makes the copy again behind its last write. A weight that is written from
-// outside is followed by a run of the section `derive`, which makes all copies again; copies have the role `workspace`, so that
-// nobody saves them or counts them as parameters. A weight that `micro` itself writes is left as it is: there the copy would be
-// made at every run all the same.
+// Every section that writes the weight (init, update) renews the copy after its last write.
+// After a weight is written from outside, the section `derive` runs and renews all copies.
+// Copies have the role `workspace`, so they are not saved and not counted as parameters. A
+// weight that `micro` itself writes has no copy: it would have to be made at every run anyway.
 #pragma once
 
 #include "passes/pass.h"

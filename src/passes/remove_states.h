@@ -1,4 +1,4 @@
-// Takes states out of a program: a piece of passes that do without accumulators.
+// Removes states from a program: used by passes that need no accumulators.
 #pragma once
 
 #include <unordered_set>
@@ -8,8 +8,8 @@
 
 namespace snug {
 
-// From the list of states and from every section's values; nodes whose first output they are go too. Nothing else may read them.
-// Returns where each state is now; none: it is gone.
+// Removes them from the list of states and from every section's values, with the nodes whose first output they are. Nothing else
+// may read them. Returns each state's new id, or none for a removed one.
 std::vector<StateId> remove_states(Program& program, const std::unordered_set<StateId>& removed);
 
 }  // namespace snug

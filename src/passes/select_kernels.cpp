@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::string_view kWorkspace = ".workspace";
 
-// Values are called like layers, and nothing keeps a layer from being called like another one's workspace.
+// Values are named after layers, and a layer may have the name of another one's workspace.
 std::string workspace_name(const Value& owner, UniqueNames& names) {
   if (owner.name.empty()) return {};
   return names.make(
       fmt::format("{}{}", owner.is_state() ? fmt::format("{}.{}", owner.name, owner.version) : owner.name, kWorkspace));
 }
 
-// The smallest workspace that a kernel for the node makes do with; nothing: the backend has none.
+// The smallest workspace with which a kernel can run the node; nothing: the backend has no kernel for it.
 std::optional<Bytes> least_workspace(const Section& section, const Node& node, const Backend& backend) {
   const NodeTypes types = types_of(section, node);
   const KernelQuery query = backend.query(node, types);
@@ -36,7 +36,7 @@ std::optional<Bytes> least_workspace(const Section& section, const Node& node, c
   return least;
 }
 
-// If the limit alone is why a node has no kernel: what the neediest node of the program asks for.
+// If a node has no kernel because of the limit alone: throws, naming the node that needs most.
 void refuse_small_limit(const Program& program, const Backend& backend) {
   std::optional<Bytes> least;
   std::string neediest;
@@ -82,7 +82,7 @@ WorkspaceTooSmall::WorkspaceTooSmall(Bytes limit, Bytes least, const std::string
 
 Program select_kernels(Program program, const PassContext& context) {
   for (Section& section : program.sections) {
-    UniqueNames names;  // those that a workspace's might be taken for
+    UniqueNames names;  // those that a workspace's could collide with
     for (const Value& value : section.values) {
       if (value.name.find(kWorkspace) != std::string::npos) names.take(value.name);
     }

@@ -8,7 +8,7 @@
 
 namespace snug {
 
-// A limit of workspace leaves a program without kernels; with `least` every node of it has one.
+// A workspace limit leaves nodes of a program without kernels; with a limit of `least` every node has one.
 class WorkspaceTooSmall : public UserError {
  public:
   // `node` is the one that needs that much, for the message.

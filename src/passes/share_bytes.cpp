@@ -37,7 +37,7 @@ class Sharer {
       const Value& giver = section_.value(id);
       if (giver.is_state() || giver.space != taker.space) continue;
       if (node.op->is_view && output == 0 && input == 0) return id;
-      // A smaller taker would keep the larger bytes alive for longer; in another layout elements are not read and written in
+      // A smaller taker would keep the larger buffer alive for longer; in another layout, elements are not read and written in
       // step.
       if (!promises_in_place(node, output, input) || giver.type.bytes() != taker.type.bytes()) continue;
       if (giver.type.layout != taker.type.layout) continue;
@@ -53,7 +53,7 @@ class Sharer {
                        [&](ValueId other) { return root_[other.index()] == root_[giver.index()]; });
   }
 
-  // The node reads the same bytes through another operand that it has not promised to read in step.
+  // The node also reads the same bytes through another operand that it has not promised to read in step.
   bool read_elsewhere(const Node& node, std::size_t output, std::size_t input) const {
     for (std::size_t other = 0; other < node.inputs.size(); ++other) {
       if (other == input || root_[node.inputs[other].index()] != root_[node.inputs[input].index()]) continue;
@@ -70,7 +70,7 @@ class Sharer {
   }
 
   Section& section_;
-  std::vector<std::size_t> root_;  // the value whose bytes these first were
+  std::vector<std::size_t> root_;  // the value that first had these bytes
   std::vector<NodeId> last_use_;   // of a root: by any value in its bytes
 };
 

@@ -10,7 +10,7 @@
 namespace snug::placement {
 namespace {
 
-// Of all the lowest placements take one with the smallest sum of offsets. In it no item can be moved down alone. So, with the
+// Of all the lowest placements take one with the smallest sum of offsets. In it no single item can be moved down. So, with the
 // items put down in order of offset (and of number at equal offsets),
 //   1. each lies directly on the skyline, the upper edge over time of those before it;
 //   2. none is put down so high that another one, still waiting, would have fitted wholly beneath it.
@@ -64,7 +64,7 @@ class Search {
     std::size_t piece;
   };
 
-  // Twins are put down in order of number: the other orders are the same placement with names swapped.
+  // Twins are put down in order of number: the other orders give the same placement with swapped names.
   void link_twins() {
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       for (std::size_t j = i; j-- > 0 && !pieces_[i].twin;) {
@@ -79,7 +79,7 @@ class Search {
     return std::ranges::max(skyline.subspan(piece.begin, piece.end - piece.begin));
   }
 
-  // All that waits comes to lie at `lowest` or higher.
+  // All waiting items will lie at `lowest` or higher.
   bool can_beat_best(Bytes lowest) const {
     for (std::size_t m = 0; m < skyline_.size(); ++m) {
       if (waiting_bytes_[m].count() == 0) continue;
@@ -101,7 +101,7 @@ class Search {
     if (!can_beat_best(lowest)) return;
     for (const Choice& choice : choices(lowest, last)) {
       if (finished()) return;
-      // What was found since may have made the rest hopeless.
+      // A placement found since may have made the rest hopeless.
       if (!can_beat_best(choice.offset)) return;
       put_down(choice, waiting, height);
     }
@@ -125,7 +125,7 @@ class Search {
     std::ranges::copy(before, skyline.begin());
   }
 
-  // By offset, at equal offsets the larger first: a good first descent makes for early cuts.
+  // By offset, at equal offsets the larger first: a good first descent allows early cuts.
   std::vector<Choice> choices(Bytes lowest, std::size_t last) const {
     std::vector<Choice> choices;
     std::optional<Bytes> lowest_end;  // of a piece put down now
@@ -155,7 +155,7 @@ class Search {
   // For each moment:
   std::vector<Bytes> skyline_;
   std::vector<Bytes> waiting_bytes_;    // of the items alive that are not put down yet
-  std::vector<Bytes> largest_padding_;  // of an item alive; what lies on top needs no padding
+  std::vector<Bytes> largest_padding_;  // of an item alive; the topmost item needs no padding
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The lowest placement there is, for problems of a few dozen items.
+// The lowest possible placement, for problems of a few dozen items.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace snug::placement {
 
-// Looks for a placement lower than `ceiling`; ends early at one of height `floor`, which must be a lower bound. Every item put
-// down counts one from nodes_left. With nodes left at the end, the answer is a lowest placement, and nothing means that none is
-// lower than the ceiling; with none left it is the best found.
+// Searches for a placement lower than `ceiling`; ends early at one of height `floor`, which must be a lower bound. Every item put
+// down decrements nodes_left. If nodes are left at the end, the result is a lowest placement, or nothing if none is lower than
+// the ceiling; otherwise it is the best found.
 std::optional<Placement> branch_and_bound(const Problem& problem, const Timeline& timeline, Bytes floor, Bytes ceiling,
                                           std::int64_t& nodes_left);
 

@@ -11,7 +11,7 @@
 namespace snug::placement {
 namespace {
 
-// What comes first in an order has the smaller key. Doubles, because size times lifetime does not fit into 64 bits.
+// Smaller keys come first in an order. Doubles, because size times lifetime does not fit into 64 bits.
 using Key = std::array<double, 3>;
 
 template <typename KeyOfItem>
@@ -70,8 +70,8 @@ class Contention {
   std::vector<std::vector<double>> most_;  // most_[k][m]: during the 2^k moments from m on
 };
 
-// What is alive at the peak first: only there is no room to lose. Among these the longest lie at the bottom, so that what comes
-// and goes above them finds one connected space.
+// What is alive at the peak first: only there is no room to lose. Among these the longest-lived lie at the bottom, so that
+// short-lived items above them share one connected space.
 Order by_contention_then_length(const Problem& problem, const Timeline& timeline) {
   const Contention contention(problem, timeline);
   return order_by(problem, [&](std::size_t i) {
@@ -98,14 +98,14 @@ Order by_area(const Problem& problem, const Timeline& timeline) {
   return order_by(problem, [&](std::size_t i) { return Key{-area_of(problem, timeline, i), -size_of(problem, i), 0}; });
 }
 
-// When of any two lifetimes one holds the other or they are apart, this leaves no hole: each item lies on those that hold it.
+// If any two lifetimes are nested or disjoint, this leaves no hole: each item lies on those whose lifetimes contain its own.
 Order as_stack(const Problem& problem, const Timeline& timeline) {
   return order_by(problem, [&](std::size_t i) {
     return Key{static_cast<double>(timeline.spans[i].begin), -static_cast<double>(timeline.spans[i].end), -size_of(problem, i)};
   });
 }
 
-// The same seen from the end of time: for programs that are tidier in backward than in forward.
+// The same with time reversed: for programs whose lifetimes nest better in backward than in forward.
 Order as_stack_from_the_end(const Problem& problem, const Timeline& timeline) {
   return order_by(problem, [&](std::size_t i) {
     return Key{-static_cast<double>(timeline.spans[i].end), static_cast<double>(timeline.spans[i].begin), -size_of(problem, i)};

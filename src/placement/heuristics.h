@@ -1,4 +1,4 @@
-// Greedy placement: one item after the other, each at the lowest offset that is free during its life. All the art is in the
+// Greedy placement: one item after the other, each at the lowest offset that is free during its life. Heuristics differ in the
 // order.
 #pragma once
 

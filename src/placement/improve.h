@@ -1,4 +1,4 @@
-// Improvement by complaint: who ended up too high goes earlier next time.
+// Iterative improvement: items that ended up too high are placed earlier next time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Attempt {
 // Places again and again, each time with the items that stuck out moved halfway to the front of the order ("squeaky wheel"
 // optimization, Joslin and Clements 1999). Returns the lowest placement met, which may be the one it started with. Ends at the
 // target height, after `patience` rounds without a gain, or when another round would cost more than nodes_left. Every item put
-// down counts one from nodes_left.
+// down decrements nodes_left.
 Placement improve(const Problem& problem, const Timeline& timeline, Attempt start, Bytes target, int patience,
                   std::int64_t& nodes_left);
 

@@ -6,7 +6,7 @@
 namespace snug::placement {
 
 void AddressSet::add(Bytes begin, Bytes end) {
-  // The new range swallows all those that overlap or touch it.
+  // The new range is merged with all those that overlap or touch it.
   const auto first = std::ranges::lower_bound(ranges_, begin, {}, &Range::end);
   const auto last = std::find_if(first, ranges_.end(), [&](const Range& range) { return range.begin > end; });
   if (first == last) {
@@ -29,7 +29,7 @@ Bytes Occupancy::lowest_free(Span span, Bytes size) {
   cover(
       1, Span{0, leaves_}, span, [&](const Node& node) { in_the_way_.push_back(&node.some_time); },
       [&](const Node& node) { in_the_way_.push_back(&node.all_the_time); });
-  // Each set in turn pushes the candidate up until all of them, one after the other, leave it where it is.
+  // Each set in turn moves the candidate up, until none of them moves it any more.
   Bytes offset;
   std::size_t content = 0;
   for (std::size_t at = 0; content < in_the_way_.size(); at = at + 1 < in_the_way_.size() ? at + 1 : 0) {

@@ -1,5 +1,5 @@
-// Which bytes are taken when. Finds the lowest free place for an item among those already placed, holes included, without looking
-// at each of them: a training step of a thousand layers has 20,000 items, of which thousands are alive together.
+// Which bytes are occupied when. Finds the lowest free place for an item among those already placed, holes included, without
+// looking at each of them: a training step of a thousand layers has 20,000 items, thousands of them alive together.
 #pragma once
 
 #include <bit>
@@ -28,8 +28,8 @@ class AddressSet {
   std::vector<Range> ranges_;
 };
 
-// A binary tree over the moments. A span is covered by O(log moments) nodes, and what is taken during the span stands in these
-// nodes and in their ancestors.
+// A binary tree over the moments. A span is covered by O(log moments) nodes, and what is taken during the span is recorded in
+// these nodes and in their ancestors.
 class Occupancy {
  public:
   explicit Occupancy(std::int32_t moments)

@@ -50,7 +50,7 @@ void check_problem(const Problem& problem) {
 
 Bytes lower_bound(const Problem& problem) {
   check_problem(problem);
-  // Swept here and not on the timeline that the heuristics use: a mistake there must not lower the bar they are held to.
+  // Computed here and not on the timeline that the heuristics use: a mistake there must not affect the bound.
   Bytes bound;
   Bytes alive;
   std::multiset<Bytes> padding_alive;

@@ -16,8 +16,8 @@
 
 namespace snug::placement {
 
-// Alive during the steps begin <= step < end. An item of no bytes is allowed; a lifetime of no steps is not: whoever writes the
-// value would write over its neighbors.
+// Alive during the steps begin <= step < end. An item of no bytes is allowed; a lifetime of no steps is not: writing the value
+// would overwrite its neighbors.
 struct Item {
   Bytes size;
   std::int32_t begin = 0;
@@ -30,17 +30,17 @@ struct Problem {
 };
 
 // offsets[i] belongs to items[i] and is a multiple of the alignment. The height is the end of the highest item, to the byte: it
-// is not rounded up, because an arena needs no byte behind its last used one.
+// is not rounded up, because an arena needs no byte after its last used one.
 struct Placement {
   std::vector<Bytes> offsets;
   Bytes height;
 };
 
-// InternalError unless the problem makes sense: no negative size, a sum of sizes within 64 bits, lifetimes of at least one step.
+// InternalError unless the problem is valid: no negative size, a sum of sizes within 64 bits, lifetimes of at least one step.
 void check_problem(const Problem& problem);
 
 // No placement can be lower: the most bytes alive at one step. Each item takes its size rounded up to the alignment, since its
-// upper neighbor starts on a boundary, except the one on top, which may be the one whose rounding is dearest.
+// upper neighbor starts on a boundary, except the one on top, which may be the one with the most padding.
 Bytes lower_bound(const Problem& problem);
 
 }  // namespace snug::placement

@@ -16,11 +16,11 @@
 namespace snug::placement {
 namespace {
 
-// Rounds without a gain before another start is tried: on training programs a gain takes fewer than twenty.
+// Rounds without a gain before another start is tried: on training programs a gain comes within twenty.
 constexpr int kPatience = 50;
 
-// Problems with more items than this are placed well enough when only this share of the bound is lost, and are improved in fewer
-// rounds: a round takes long there.
+// Problems with more items than this need only come within this share of the bound, and are improved in fewer rounds, since a
+// round takes long.
 constexpr std::size_t kManyItems = 4'000;
 constexpr std::int64_t kLargeShare = 200;
 constexpr std::int64_t kMostRoundsIfLarge = 5;

@@ -1,4 +1,4 @@
-// Where everything goes: the map of this folder.
+// The entry point of this folder: places all items.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace snug::placement {
 
 // Counts, never seconds: the same problem gets the same placement on every machine. A node is one item put down, about a
-// microsecond. With no nodes at all place() answers with the best heuristic, on training programs within some 2% of the bound.
+// microsecond. With no nodes place() returns the best heuristic's placement, on training programs within about 2% of the bound.
 struct SearchLimits {
   std::int64_t improvement_nodes = 200'000;
   std::int64_t exact_nodes = 100'000;
@@ -22,11 +22,11 @@ struct Result {
   Bytes bound;              // lower_bound() of the problem
   std::string method;       // what found the placement
   std::int64_t nodes = 0;   // searched after the heuristics
-  bool is_optimal = false;  // proven: it meets the bound, or the exact search went through to its end
+  bool is_optimal = false;  // proven: it meets the bound, or the exact search was completed
 };
 
-// A valid placement as low as the heuristics and the search make it. Tiny problems are solved exactly; in large ones it is
-// content less than one alignment above the bound.
+// The lowest valid placement that the heuristics and the search find. Tiny problems are solved exactly; in large ones it stops
+// less than one alignment above the bound.
 Result place(const Problem& problem, const SearchLimits& limits = {});
 
 }  // namespace snug::placement

@@ -22,7 +22,7 @@ Timeline make_timeline(const Problem& problem) {
     events.push_back({problem.items[i].begin, static_cast<std::int32_t>(i), true});
     events.push_back({problem.items[i].end, static_cast<std::int32_t>(i), false});
   }
-  // At one step what ends comes before what begins: lifetimes are half-open.
+  // Within a step, ends come before begins: lifetimes are half-open.
   std::ranges::sort(events,
                     [](const Event& a, const Event& b) { return a.step != b.step ? a.step < b.step : a.begins < b.begins; });
 

@@ -1,4 +1,4 @@
-// The lifetimes of a problem on the shortest equivalent clock.
+// The lifetimes of a problem with the fewest equivalent time steps.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Span {
   bool overlaps(Span other) const { return begin < other.end && other.begin < end; }
 };
 
-// A moment is a largest set of items alive together: steps between which items only begin, or only end, make one moment. Two
+// A moment is a maximal set of items alive together: steps between which items only begin, or only end, make one moment. Two
 // items share a moment exactly when they share a step, so placing by moments is placing by steps, with far fewer of them.
 struct Timeline {
   std::vector<Span> spans;  // of each item; empty for an item of no bytes

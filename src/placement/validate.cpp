@@ -14,7 +14,7 @@ namespace {
 
 using Violation = std::optional<std::string>;
 
-// Without these the sweep below would mean nothing.
+// Without these checks the sweep below would be meaningless.
 Violation find_senseless_item(const Problem& problem) {
   if (problem.alignment.count() < 1) return fmt::format("the alignment is {}", problem.alignment.count());
   for (std::size_t i = 0; i < problem.items.size(); ++i) {
@@ -36,7 +36,7 @@ Violation find_bad_offset(const Problem& problem, const Placement& placement) {
     const Bytes size = problem.items[i].size;
     if (offset.count() < 0) return fmt::format("item {} is at the negative offset {}", i, offset.count());
     if (offset.count() % problem.alignment.count() != 0) {
-      return fmt::format("item {} is at offset {}, which is no multiple of {}", i, offset.count(), problem.alignment.count());
+      return fmt::format("item {} is at offset {}, which is not a multiple of {}", i, offset.count(), problem.alignment.count());
     }
     // Subtracted from the height, not added to the offset: a damaged offset near 2^63 must not overflow.
     if (offset > placement.height - size) {

@@ -1,4 +1,4 @@
-// The judge of placements. It shares nothing with the heuristics and the search, not even their view of time.
+// Checks placements. It shares nothing with the heuristics and the search, not even their timeline.
 #pragma once
 
 #include <optional>

@@ -34,12 +34,13 @@ class Allowance {
   unsigned bits_ = bit(Exactness::reassociated) | bit(Exactness::microbatch);
 };
 
-// What is wrong with such a list, as the end of a sentence that begins with "allow": a word that is no rung, or none at all.
+// What is wrong with such a list, as the end of a sentence that
+// begins with "allow": a word that is not a rung, or none.
 std::optional<std::string> objection_to_allowance(std::span<const std::string> rungs);
-// The rungs named, and no others; where none of `exact`, `reassociated` and `microbatch` is named, they are allowed beside those
-// that are: who lets a plan go as far as `sparse` need not say that it may split the batch. UserError with that sentence.
+// The rungs that are named. If none of `exact`, `reassociated` and `microbatch` is among them, all three are added: a user who
+// allows `sparse` need not say that the batch may be split. UserError with that sentence.
 Allowance parse_allowance(std::span<const std::string> rungs);
-// The same from one text with commas, as in "exact,reassociated".
+// The same from a comma-separated text, as in "exact,reassociated".
 Allowance parse_allowance(std::string_view text);
 
 }  // namespace snug

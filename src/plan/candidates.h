@@ -11,17 +11,18 @@ namespace snug {
 struct Candidate {
   FrontierPoint point;      // its bytes are what liveness demands
   Bytes largest_workspace;  // of one kernel in a step
-  Bytes micro_bytes;        // of the fullest moment of forward and backward, without states
+  Bytes micro_bytes;        // peak of forward and backward, without states
 };
 
 // By seconds, then by bytes.
 void sort_by_time(std::vector<Candidate>& candidates);
 
-// Those that no other beats, by their bounds, fastest first.
+// Those that no other beats by bytes (a lower bound) and time, fastest first.
 std::vector<Candidate> on_frontier(std::vector<Candidate> candidates);
 
-// Those that are placed, fastest first: all of them, or, where more than `most` are on the frontier, about evenly many over the
-// range of bytes, the smallest among them. Chosen by bounds alone, so that the choice does not depend on a budget.
+// Those that are placed, fastest first: all of them, or, where more than `most` are on the frontier, some that are spread about
+// evenly over the range of bytes, the smallest included. Chosen by lower bounds alone, so that the choice does not depend on a
+// budget.
 std::vector<Candidate> worth_placing(const std::vector<Candidate>& sorted, std::int64_t most);
 
 }  // namespace snug

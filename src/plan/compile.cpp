@@ -36,7 +36,7 @@ Program rewrite(Program program, const Backend& unlimited, const CompileOptions&
   check_passes(pipeline(), options.passes, options.methods);
   Backend backend = unlimited;
   if (options.methods.workspace_limit) backend.workspace_limit = options.methods.workspace_limit;
-  // Deep networks ask about the same few dozen nodes over and over.
+  // Deep networks ask about the same few dozen nodes many times.
   if (backend.answers == nullptr) backend.answers = std::make_shared<KernelAnswers>();
   const PassContext context{
       .backend = backend, .methods = options.methods, .costs = options.costs, .optimal_answers = options.optimal_answers};
@@ -68,13 +68,13 @@ void check_sizes(const Program& program) {
   }
 }
 
-// The states of one memory, one above the other at the bottom of its arena.
+// The states in one memory space, one after the other at the start of its arena.
 struct PersistentRegion {
   Bytes end;   // of the last state
   Bytes size;  // transient values start here
 };
 
-// `put` is told where each state lies.
+// Calls `put` with the offset of each state.
 template <typename Put>
 PersistentRegion persistent_region(const Program& program, MemorySpace space, Bytes red_zone, const Put& put) {
   PersistentRegion region;
@@ -88,7 +88,7 @@ PersistentRegion persistent_region(const Program& program, MemorySpace space, By
   return region;
 }
 
-// Everything that lies in one memory.
+// Everything in one memory space.
 void place_in(MemorySpace space, Plan& plan) {
   ArenaPlan& arena = plan.in(space);
   const auto put = [&](std::size_t state, Bytes offset) { plan.state_offsets[state] = offset; };

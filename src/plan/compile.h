@@ -10,10 +10,10 @@ namespace snug {
 
 struct CompileOptions {
   std::int64_t batch = 0;  // examples per step; 0: as many as the model's microbatch
-  Methods methods = {};    // what is not said is not done; of kernels that do the same, the first within the limit is taken
+  Methods methods = {};    // what is not given is not done; of equivalent kernels the first within the limit is taken
   ops::UpdateOptions update = {};
   SparseOptions sparse = {};  // how the pattern of sparse weights moves
-  CostTable costs = {};       // by which passes choose what to run twice
+  CostTable costs = {};       // by which passes choose what to recompute
   PassOptions passes = {};
   Bytes red_zone = Bytes(0);
   OptimalAnswers* optimal_answers = nullptr;  // of a search for one model, which runs the passes many times
@@ -22,15 +22,15 @@ struct CompileOptions {
 // `model`: the sections `init` and `forward` of one microbatch, in f32 (frontend/graph_builder.h).
 Plan compile(Program model, const Backend& unlimited, const CompileOptions& options = {});
 
-// Its stages one by one, for a search that shares the first between strategies and places only what may be of use.
+// Its stages, for a search that shares the first between strategies and places only promising programs.
 // The model as a program of steps, before any memory method: the same whatever the checkpoint strategy and the workspace limit.
 Program lower_model(Program model, const Backend& backend, const CompileOptions& options,
                     std::vector<PassTiming>* timings = nullptr);
 // The memory methods.
 Program rewrite(Program program, const Backend& unlimited, const CompileOptions& options, std::vector<PassTiming>& timings);
-// The record of a program that was made by these methods: what was not said, as it was done.
+// The complete record for a program that was made by these methods: what was not given is filled in from the program.
 Methods complete(Methods methods, const Program& program);
-// What liveness demands of the device's arena for a program whose passes have run: no placement is smaller.
+// The lower bound of the device's arena for a program whose passes have run: no placement is smaller.
 Bytes arena_bound(const Program& program, Bytes red_zone = Bytes(0));
 // Byte offsets for every value.
 Plan place(Program program, Bytes red_zone = Bytes(0));

@@ -7,7 +7,7 @@ namespace snug {
 
 std::vector<std::int64_t> even_splits(std::int64_t batch, std::int64_t least) {
   std::vector<std::int64_t> sizes{batch};
-  // ceil(batch / parts) falls by less than one for more parts than this, so from there on every size is one of them.
+  // With more parts than this, ceil(batch / parts) falls by at most one per part, so every smaller size occurs.
   const auto root = static_cast<std::int64_t>(std::sqrt(static_cast<double>(batch)));
   for (std::int64_t parts = 2; parts <= root; ++parts) {
     const std::int64_t size = (batch + parts - 1) / parts;

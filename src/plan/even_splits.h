@@ -7,11 +7,11 @@
 
 namespace snug {
 
-// Sizes that split the batch evenly, largest first: the batch itself, its half, its third, ... down to the least allowed.
+// Sizes that split the batch evenly, largest first: the batch itself, its half, its third, ... down to the smallest allowed.
 std::vector<std::int64_t> even_splits(std::int64_t batch, std::int64_t least);
-// The same in multiples of a group, but for the batch itself.
+// The same in multiples of a group, except for the batch itself.
 std::vector<std::int64_t> even_splits_in_groups(std::int64_t batch, std::int64_t group);
-// At most so many of them, the first and the last included, with about the same ratio between neighbors.
+// At most `most` of them, the first and the last included, with about the same ratio between neighbors.
 std::vector<std::int64_t> thin_out(const std::vector<std::int64_t>& sizes, std::size_t most);
 
 }  // namespace snug

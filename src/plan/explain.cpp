@@ -7,7 +7,7 @@ namespace snug {
 std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& point, const Backend& backend) {
   FitRequest quiet = request;
   quiet.options.passes.dump = {};
-  // What was given about the model stays; checkpointing and compression are methods, also where they were given.
+  // What was given about the model stays; checkpointing and compression count as steps even where they were given.
   quiet.given.microbatch.reset();
   quiet.given.checkpoint.reset();
   quiet.given.compress_bits.reset();

@@ -1,4 +1,4 @@
-// Why a plan is as large and as slow as it is: its methods one after the other.
+// Why a plan is as large and as slow as it is: what each of its methods adds.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ struct MethodStep {
   double seconds = 0;  // of a training step
 };
 
-// From the plan that nothing was done to: what the solver took in the model's place (16 bits, part of the weights), then, in the
-// order in which methods matter, microbatches, checkpointing, compression, the update in backward, less workspace. Only those
-// that the point has.
+// Starts from the plain plan and adds what the solver changed in the model (16 bits,
+// part of the weights), then, in order of importance, microbatches, checkpointing,
+// compression, the update in backward, less workspace. Only those that the point has.
 std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& point, const Backend& backend);
 
 }  // namespace snug

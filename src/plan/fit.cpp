@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kValuesNamed = 3;
 
-// "'a' (12.85 MB), 'b' (1.20 MB) and 'c' (0.40 MB)": what is largest where the plan is fullest.
+// "'a' (12.85 MB), 'b' (1.20 MB) and 'c' (0.40 MB)": the largest values at the plan's peak.
 std::string largest_values(const Plan& plan) {
   const PeakMoment peak = peak_moment(plan);
   std::string text;
@@ -40,7 +40,7 @@ std::string join_with_or(const std::vector<std::string>& words) {
   return text;
 }
 
-// The same request, for plans that are made on the way and not shown.
+// The same request, for intermediate plans that are not shown.
 FitRequest quiet(FitRequest request) {
   request.options.passes.dump = {};
   return request;
@@ -55,7 +55,7 @@ PlacedPoint plain_plan(const FitRequest& request, const Backend& backend) {
   return {.point = point, .plan = std::move(plan)};
 }
 
-// What the whole batch takes without recomputation, all weights dense and everything kept as it is.
+// What plain training with dense weights takes.
 std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optional<PlacedPoint>& known, const Backend& backend) {
   const std::int64_t batch = request.options.batch;
   if (request.given.microbatch.value_or(batch) != batch) return std::nullopt;
@@ -67,22 +67,22 @@ std::optional<Bytes> plain_peak_of(const FitRequest& request, const std::optiona
   return plain_plan(plain, backend).plan.planned_peak_bytes;
 }
 
-// By more than a hair.
+// By at least 1%, so that rounding does not count.
 bool is_smaller(Bytes one, Bytes other) { return 100 * one.count() <= 99 * other.count(); }
 
-// As little as the strategy can do with.
+// The smallest limit that the strategy can keep.
 void to_the_least(Methods& methods) {
   if (methods.checkpoint->limit > Bytes(0)) methods.checkpoint->limit = Bytes(1);
 }
 
 // "add precision (about 12.44 MB) or sparse (about 9.87 MB) to --allow (about 4.10 MB with all of them)": rungs that are not
-// allowed and would make the smallest plan smaller, each by itself, then together; empty when there are none. One that by itself
-// would be both larger and slower than a more exact one is named only for what it adds to that: "(about 1.91 MB with both of
+// allowed and would make the smallest plan smaller, each by itself, then together; empty when there are none. A rung that by
+// itself is both larger and slower than a more exact one is named only for what it adds to that one: "(about 1.91 MB with both of
 // them, about 1.62 MB with sparse too)".
 std::string rungs_that_help(const FitRequest& request, const FrontierPoint& smallest, const Backend& backend) {
   FrontierPoint base = smallest;
   to_the_least(base.methods);
-  // Nothing where the backend has no kernels for it, within a limit of workspace for example.
+  // Nothing where the backend has no kernels for it, for example within a workspace limit.
   struct Outcome {
     Bytes bytes;
     double seconds;
@@ -119,7 +119,7 @@ std::string rungs_that_help(const FitRequest& request, const FrontierPoint& smal
     take(together.methods);
   };
   const Methods& taken = smallest.methods;
-  // Another model's kernels ask for other workspace than the one that the limit was found for.
+  // The narrow model's kernels need other workspaces than those that the limit was chosen for.
   const bool can_narrow = request.narrow_precision && !request.given.precision && taken.precision != request.narrow_precision;
   look_at(Exactness::precision, can_narrow, [&](Methods& methods) {
     methods.precision = request.narrow_precision;
@@ -160,7 +160,7 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
     ways.push_back(
         fmt::format("take statistics over smaller groups with --statistics-group (now {})", *request.given.statistics_group));
   } else if (!request.given.microbatch && *smallest.methods.microbatch > 1) {
-    // How far it would lead: the smallest plan with microbatches of one example.
+    // How much it would save: the smallest plan with microbatches of one example.
     FrontierPoint single = smallest;
     single.methods.microbatch = 1;
     if (batch > 1) single.methods.fuse_update = request.given.fuse_update;
@@ -182,7 +182,7 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
   return ways;
 }
 
-// ", stored with 16 bits, 10% of the convolutions' weights, activations in 4 bits": as far as the solver went.
+// ", stored with 16 bits, 10% of the convolutions' weights, activations in 4 bits": the lossy methods that the solver chose.
 std::string lossy_methods(const Methods& given, const Methods& taken) {
   std::string text;
   if (!given.precision && taken.precision != DType::f32) text += ", stored with 16 bits";
@@ -194,12 +194,12 @@ std::string lossy_methods(const Methods& given, const Methods& taken) {
 [[noreturn]] void refuse(const FitRequest& request, const PlacedPoint& smallest, const Backend& backend) {
   const Plan& plan = smallest.plan;
   const Bytes bytes = plan.planned_peak_bytes;
-  // Where both are given there was nothing to choose.
+  // Where both are given, there was nothing to choose.
   std::string takes = "it takes";
   const Methods& given = request.given;
   const Methods& taken = smallest.point.methods;
   if (!given.microbatch || !given.checkpoint) {
-    takes = "the least that it can be trained in";
+    takes = "the smallest budget that it fits";
     if (given.microbatch) takes += fmt::format(" with --microbatch {}", *given.microbatch);
     if (given.checkpoint) takes += fmt::format(" with --checkpoint {}", to_string(*given.checkpoint));
     takes += " is";
@@ -233,7 +233,7 @@ Fit fit_as_asked(const FitRequest& request, const Backend& backend) {
     found = plain_plan(request, backend);
     plain_peak = plain_peak_of(request, found, backend);
   } else {
-    // What was saved is found out while the search goes on.
+    // Computes what was saved while the search runs.
     run_in_threads(2, backend.threads, [&](std::size_t piece) {
       if (piece == 0)
         found = run_apart([&] { return find_fastest_within(request, backend); });
@@ -242,7 +242,7 @@ Fit fit_as_asked(const FitRequest& request, const Backend& backend) {
     });
     if (!fits()) refuse(request, *found, backend);
     if (request.options.passes.dump) found->plan = compile_point(request, found->point, backend);
-    // A copy lies together on this thread's heap; the search's can then be given back as a whole.
+    // A copy is contiguous on this thread's heap; the search's heap can then be returned as a whole.
     found = std::optional<PlacedPoint>(std::as_const(*found));
   }
   give_back_free_memory();
@@ -251,8 +251,8 @@ Fit fit_as_asked(const FitRequest& request, const Backend& backend) {
   return {.plan = std::move(found->plan), .point = found->point, .plain_peak_bytes = plain_peak};
 }
 
-// The least limit of workspace with which the request can be planned, from what one of its programs asked for on: the others may
-// ask for more. Whether the plan then fits the budget is another question.
+// The smallest workspace limit with which the request can be planned. Starts from what one of its programs asked for; the others
+// may ask for more. The plan need not fit the budget then.
 WorkspaceTooSmall with_least_limit(FitRequest request, const Backend& backend, const WorkspaceTooSmall& first) {
   const Bytes limit = *request.given.workspace_limit;
   request.options.passes.dump = {};

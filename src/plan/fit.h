@@ -10,13 +10,13 @@ namespace snug {
 struct Fit {
   Plan plan;
   FrontierPoint point;  // what was chosen
-  // Of the whole batch at once, with everything kept that backward reads; nothing when a smaller microbatch was asked for.
+  // Of plain training; nothing when a smaller microbatch was asked for.
   std::optional<Bytes> plain_peak_bytes;
 };
 
-// Without a budget: the whole batch at once and nothing recomputed, but for what is given. With one: the fastest plan of the
-// frontier that fits, ties to less memory. Deterministic: it depends on the request alone. DoesNotFit naming the smallest budget
-// that would do, what fills it, and what would help.
+// Without a budget: the whole batch at once and nothing recomputed, except for what is given. With one: the fastest plan of the
+// frontier that fits, ties to less memory. Deterministic: it depends on the request alone. DoesNotFit names the smallest
+// sufficient budget, what fills it, and what would help.
 Fit fit(const FitRequest& request, const Backend& backend);
 
 }  // namespace snug

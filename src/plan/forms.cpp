@@ -35,7 +35,7 @@ Frontier merged(Frontier one, const Frontier& other) {
   return one;
 }
 
-Frontier continued(Frontier one, const Frontier& below) {
+Frontier extended_below(Frontier one, const Frontier& below) {
   std::vector<FrontierPoint> points;
   for (const FrontierPoint& point : below.points) {
     if (one.points.empty() || point.planned_peak_bytes < one.points.front().planned_peak_bytes) points.push_back(point);

@@ -80,14 +80,14 @@ Frontier find_frontier(const FitRequest& request, const Backend& backend) {
     if (is_reached) break;
     Frontier of_rung;
     for (const FitRequest& form : rung) of_rung = merged(std::move(of_rung), search_frontier(form, backend));
-    frontier = continued(std::move(frontier), of_rung);
+    frontier = extended_below(std::move(frontier), of_rung);
   }
   return frontier;
 }
 
 namespace {
 
-// Of the forms of one rung or of several: what was found, and what was passed over because it cannot fit.
+// The best plan of the forms of one rung or several, and the forms that were skipped because they cannot fit.
 class BestWithin {
  public:
   BestWithin(Bytes budget, const Backend& backend) : budget_(budget), backend_(backend) {}
@@ -105,7 +105,7 @@ class BestWithin {
     return fits();
   }
 
-  // Where nothing fits: the smallest of all. What was passed over may be smaller than what was not.
+  // Where nothing fits: the smallest of all. What was skipped may be smaller than what was not.
   PlacedPoint take() {
     for (auto passed = passed_over_.rbegin(); passed != passed_over_.rend() && !fits(); ++passed) {
       if (!best_ || passed->first < best_->point.planned_peak_bytes) search(passed->second);

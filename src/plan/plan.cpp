@@ -59,11 +59,11 @@ std::optional<std::string> find_state_violation(const Plan& plan, MemorySpace sp
   return std::nullopt;
 }
 
-// Of one memory; lists are known to be complete, and lifetimes to be the program's.
+// In one memory space; the lists are complete and the lifetimes are the program's.
 std::optional<std::string> find_violation_in(const Plan& plan, MemorySpace space) {
   const ArenaPlan& arena = plan.in(space);
   if (auto violation = find_state_violation(plan, space)) return violation;
-  // Without transient values the arena ends with the last state, not on a boundary.
+  // Without transient values the arena ends with the last state, not at an alignment boundary.
   Bytes top;
   for (std::size_t i = 0; i < plan.program.states.size(); ++i) {
     const State& state = plan.program.states[i];
@@ -107,7 +107,7 @@ std::optional<std::string> find_violation(const Plan& plan) {
 
 namespace {
 
-// The node at which the live buffers of a section on the device sum to most.
+// The node at which the section's live buffers on the device take the most bytes.
 int fullest_node(const SectionPlan& section, std::size_t nodes) {
   std::vector<std::int64_t> change(nodes + 1, 0);
   for (const Buffer& buffer : section.liveness.buffers) {

@@ -11,7 +11,7 @@
 #include "passes/checkpoint/optimal.h"
 #include "plan/candidates.h"
 #include "plan/even_splits.h"
-#include "plan/program_in_hand.h"
+#include "plan/lowered_model.h"
 
 namespace snug {
 
@@ -19,7 +19,7 @@ namespace {
 
 using Kind = CheckpointStrategy::Kind;
 
-// Work that a search may do, in nodes: what compiling costs is proportional to them. Small networks get every candidate; a
+// How much work a search may do, in nodes, to which the cost of compiling is proportional. Small networks get every candidate; a
 // network of a thousand layers gets fewer sizes and fewer placements.
 constexpr std::int64_t kMostNodesCompared = 250'000;
 constexpr std::int64_t kMostNodesPlaced = 60'000;
@@ -40,7 +40,7 @@ class Search {
     backend_.answers = std::make_shared<KernelAnswers>();
   }
 
-  // Looks at every candidate's program; nothing is placed yet.
+  // Compiles every candidate's program; nothing is placed yet.
   void compare() {
     const std::int64_t batch = request_.options.batch;
     const Section& whole = *programs_.nameless(request_.given.microbatch.value_or(batch)).find_section(SectionKind::micro);
@@ -57,7 +57,7 @@ class Search {
     const std::int64_t limits = std::clamp<std::int64_t>(
         left / std::max<std::int64_t>(static_cast<std::int64_t>(fillers.size()), 1), 2, tries_many ? kMostLimits : kFewLimits);
     for (const std::int64_t size : tried) {
-      // Where not all can be tried: with the update in backward it is as fast, and smaller.
+      // Where not all can be tried: the update in backward costs no time and is smaller.
       const bool fuses = !tries_many && may_fuse_update() && size == batch;
       std::vector<FrontierPoint> points;
       points.reserve(named.size());
@@ -72,7 +72,7 @@ class Search {
   }
 
   // Places what may be on the frontier, the fastest first: a candidate is on it if its arena is smaller than all before it. A
-  // point that takes as long as the one before it takes fewer bytes, and its place.
+  // point that takes as long as the one before it replaces it, since it takes fewer bytes.
   std::vector<FrontierPoint> place_all() {
     std::vector<FrontierPoint> points;
     std::optional<Bytes> smallest;
@@ -96,7 +96,7 @@ class Search {
     return found.point.planned_peak_bytes > budget ? std::nullopt : std::optional(std::move(found));
   }
 
-  // What place_all() would have as the fastest within the budget, if anything; what cannot fit is not placed.
+  // The fastest point of place_all() within the budget, if any; what cannot fit is not placed.
   std::optional<PlacedPoint> place_fastest_within(Bytes budget) {
     std::optional<PlacedPoint> best;
     for (const Candidate& candidate : to_place()) {
@@ -109,7 +109,7 @@ class Search {
     return best;
   }
 
-  // What place_all() would have as the smallest.
+  // The smallest point of place_all().
   PlacedPoint place_smallest() {
     std::vector<Candidate> by_bytes = to_place();
     std::stable_sort(by_bytes.begin(), by_bytes.end(), [](const Candidate& a, const Candidate& b) {
@@ -126,8 +126,8 @@ class Search {
     return std::move(*best);
   }
 
-  // No plan takes fewer bytes: the states of the smallest microbatch, and beside them its largest value that a forward node
-  // reads. Where gradients die in backward they are no states, but then the whole batch is one microbatch.
+  // No plan takes fewer bytes: the states of the smallest microbatch and the largest value that one of its forward nodes reads.
+  // Where gradients die in backward they are not states, but then the whole batch is one microbatch.
   Bytes floor() {
     const std::vector<std::int64_t> possible = sizes();
     const bool has_gradients = !request_.given.fuse_update.value_or(false) && !request_.given.drop_gradients.value_or(false);
@@ -169,7 +169,7 @@ class Search {
     return even_splits(batch, norm ? std::clamp<std::int64_t>(request_.min_microbatch, 1, batch) : 1);
   }
 
-  // Strategies that are what they are: all that fit the model, or the one that was given.
+  // Strategies without a limit: all that fit the model, or the one that was given.
   std::vector<CheckpointStrategy> named_strategies(const std::vector<Link>& links, bool tries_many) const {
     if (request_.given.checkpoint) {
       return leaves_limit_open(*request_.given.checkpoint) ? std::vector<CheckpointStrategy>{}
@@ -185,8 +185,8 @@ class Search {
     return strategies;
   }
 
-  // The strategies that fill a limit: of a chain the program over its links; where one stretch without a cut keeps most of the
-  // bytes, that has little to choose from, and single values are tried too.
+  // The strategies that fill a limit: the chain program over its links, and greedy recomputation of single values where one
+  // stretch without a cut keeps most of the bytes, so that the chain program has little to choose from.
   std::vector<Kind> limit_fillers(const ForwardChain& chain) const {
     if (request_.given.checkpoint)
       return leaves_limit_open(*request_.given.checkpoint) ? std::vector{request_.given.checkpoint->kind} : std::vector<Kind>{};
@@ -201,8 +201,8 @@ class Search {
     return most.count() > kept.count() / 2 || !is_simple ? std::vector{Kind::optimal, Kind::greedy} : std::vector{Kind::optimal};
   }
 
-  // The strategy that fills a limit, at limits from the most that microbatches of this size can use down to the least that they
-  // need, with the same ratio between neighbors.
+  // The strategy that fills a limit, at limits from the most that microbatches of this size can use down to the smallest that
+  // they need, with the same ratio between neighbors.
   void try_limits(std::int64_t size, Kind kind, std::int64_t count, bool fuses) {
     const auto bytes_of = [&](const FrontierPoint& point) {
       return static_cast<double>(consider_all({point}).front()->micro_bytes.count());
@@ -231,7 +231,7 @@ class Search {
     return point;
   }
 
-  // What compiles a point's program; those that are compared and thrown away need no verification.
+  // The options that compile a point's program; programs that are only compared need no verification.
   CompileOptions searching(const FrontierPoint& point, bool verifies) {
     CompileOptions options = options_for(request_, point.methods);
     options.passes.dump = {};
@@ -250,8 +250,8 @@ class Search {
     return plan;
   }
 
-  // Their programs become candidates, but for those that may not be taken, which are nothing in the result. Size after size of
-  // microbatch, and of each as many at a time as the backend has threads; their order is that of the points all the same.
+  // Compiles the points' programs into candidates; one that may not be used is nothing in the result. Goes through one microbatch
+  // size after another, with the backend's number of threads for each; the result has the order of the points.
   std::vector<std::optional<Candidate>> consider_all(const std::vector<FrontierPoint>& points) {
     std::vector<std::optional<Candidate>> found(points.size());
     std::vector<bool> is_done(points.size(), false);
@@ -297,8 +297,8 @@ class Search {
     return candidate;
   }
 
-  // What a step takes longer because kernels are not the backend's first choice, where their own time is not known; nothing when
-  // one of them does not say how much.
+  // How much longer a step takes because kernels are not the backend's first choice, where their own time is not known; nothing
+  // when one of them does not say how much.
   std::optional<double> seconds_of_variants(const Program& program) const {
     double seconds = 0;
     for (const Section& section : program.sections) {
@@ -318,7 +318,7 @@ class Search {
     return seconds;
   }
 
-  // By itself only in 4 bits: fewer cost accuracy, and more would never be on the frontier.
+  // Unless a width is given, only 4 bits: fewer cost accuracy, and more would never be on the frontier.
   bool may_compress() const {
     return !request_.given.compress_bits && request_.allowed.has(Exactness::compressed) && can_compress(request_, backend_);
   }
@@ -334,8 +334,8 @@ class Search {
     consider_all(points);
   }
 
-  // Only where a step is one microbatch is a gradient whole within backward, and only where no gradient has to wait
-  // for the others is that enough.
+  // A gradient is complete within backward only where a step is one microbatch, and its update can run there only where no
+  // gradient has to wait for the others.
   bool may_fuse_update() const {
     const std::int64_t batch = request_.options.batch;
     return request_.given.microbatch.value_or(batch) == batch &&
@@ -353,8 +353,8 @@ class Search {
     consider_all(points);
   }
 
-  // Where bytes matter most, on the frontier of what was looked at so far, or at its end: the same with less room for every
-  // kernel.
+  // Tries the points on the frontier so far, or only its smallest,
+  // with less workspace for every kernel, where bytes matter most.
   void try_less_workspace(bool tries_many) {
     std::vector<Candidate> front = on_frontier(candidates_);
     if (!tries_many) front.erase(front.begin(), front.end() - 1);
@@ -392,7 +392,7 @@ class Search {
   const FitRequest& request_;
   OptimalAnswers optimal_answers_;
   Backend backend_;
-  ProgramInHand programs_;
+  LoweredModel programs_;
   std::int64_t nodes_ = 0;  // of one microbatch's forward and backward, before any method
   std::vector<Candidate> candidates_;
 };
@@ -410,7 +410,7 @@ Frontier search_frontier(const FitRequest& request, const Backend& backend) {
 PlacedPoint search_fastest_within(const FitRequest& request, const Backend& backend) {
   SNUG_CHECK(request.budget, "a search for what fits a budget needs one");
   Search search(request, backend);
-  // By fixed rates nothing is faster than everything at once. Measured ones may say that smaller microbatches are.
+  // By fixed rates nothing is faster than plain training. By measured ones, smaller microbatches may be.
   const bool plain_is_fastest =
       request.options.costs.measured.empty() && !(request.given.checkpoint && leaves_limit_open(*request.given.checkpoint));
   if (plain_is_fastest) {

@@ -1,5 +1,5 @@
 // The search for plans of one form of a model: microbatches, checkpointing, compression, the update in backward, less workspace.
-// Which forms there are is the frontier's business (plan/forms.h).
+// plan/forms.h has the forms.
 #pragma once
 
 #include "plan/frontier.h"
@@ -11,7 +11,7 @@ Frontier search_frontier(const FitRequest& request, const Backend& backend);
 // The fastest that fits the budget, or the smallest when none does.
 PlacedPoint search_fastest_within(const FitRequest& request, const Backend& backend);
 
-// A lower bound of the bytes of every plan of the request, found without a search.
+// A lower bound on the bytes of every plan of the request, found without a search.
 Bytes lower_bound_of(const FitRequest& request, const Backend& backend);
 
 }  // namespace snug

@@ -43,7 +43,7 @@ std::vector<std::string> draw_area(std::span<const double> heights, double floor
   for (int row = rows - 1; row >= 0; --row) {
     std::string line;
     for (const double height : heights) {
-      // Shade and height cannot share a cell: the shade takes it when it fills half of it or more.
+      // Shade and height cannot share a cell: it is shaded when the shade fills at least half of it.
       const bool shaded = std::min(height, floor) * rows >= row + 0.5;
       const auto eighths = std::clamp<long>(std::lround((height * rows - row) * 8), 0, 8);
       line += shaded ? kShade : kLower[static_cast<std::size_t>(eighths)];

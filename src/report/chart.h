@@ -17,7 +17,7 @@ std::vector<double> to_columns(std::span<const double> values, int width);
 // Columns of heights 0 to 1 as `rows` lines, top first, each as wide as there are columns. What lies below `floor` is shaded.
 std::vector<std::string> draw_area(std::span<const double> heights, double floor, int rows);
 
-// Named stretches side by side as one line: "└─ forward ───┴─ backward ──┴─ update ─┘". One too narrow for its name goes without.
+// Named stretches side by side as one line: "└─ forward ───┴─ backward ──┴─ update ─┘". One that is too narrow has no name.
 struct Stretch {
   std::string_view name;
   int end = 0;  // one past its last column
@@ -27,7 +27,7 @@ std::string draw_axis(std::span<const Stretch> stretches);
 // "▲ label" with the mark in `column`, or "label ▲" where that would not fit in `width` columns.
 std::string draw_mark(int column, std::string_view label, int width);
 
-// Columns that the block characters and ASCII of this file's results take on a terminal.
+// Width on a terminal, in columns, of a text of ASCII and this file's block characters.
 int columns_of(std::string_view text);
 
 }  // namespace snug::report

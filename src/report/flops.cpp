@@ -34,7 +34,7 @@ std::int64_t PhaseFlops::total() const { return plus(plus(forward, recompute), p
 void PhaseFlops::add(Phase phase, std::int64_t flops) {
   switch (phase) {
     case Phase::init:
-      break;  // no part of a step
+      break;  // not part of a step
     case Phase::forward:
       forward = plus(forward, flops);
       break;

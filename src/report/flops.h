@@ -23,7 +23,7 @@ struct PhaseFlops {
 struct OpFlops {
   std::string_view op;
   Phase phase = Phase::forward;
-  std::int64_t nodes = 0;  // in the program, not counting that microbatches repeat them
+  std::int64_t nodes = 0;  // in the program, where microbatches are not repeated
   std::int64_t flops = 0;  // of a step
 };
 
@@ -35,7 +35,7 @@ struct StepFlops {
 
 StepFlops flops_of_step(const Program& program);
 
-// FLOPs of the step against those without recomputation.
+// FLOPs of the step relative to those without recomputation.
 double flops_ratio(const PhaseFlops& step);
 
 // `count` times `times`; UserError when that does not fit 64 bits.

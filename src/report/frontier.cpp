@@ -17,12 +17,12 @@ std::string signed_bytes(Bytes from, Bytes to) {
   return to < from ? "-" + format_bytes(from - to) : "+" + format_bytes(to - from);
 }
 
-// "+12.5%": how much longer than the fastest.
+// "+12.5%": how much slower than the fastest.
 std::string overhead(double seconds, double fastest) {
   return fastest > 0 ? fmt::format("{:+.1f}%", 100 * (seconds / fastest - 1)) : "";
 }
 
-// Where the chosen plan stands, or would stand: with the first point that takes at least its bytes.
+// Where the chosen plan is or would be: at the first point that takes at least its bytes.
 std::ptrdiff_t place_of(const Frontier& frontier, const FrontierPoint& chosen) {
   const auto found = std::find_if(frontier.points.begin(), frontier.points.end(), [&](const FrontierPoint& point) {
     return point.planned_peak_bytes >= chosen.planned_peak_bytes;
@@ -45,7 +45,7 @@ void put_points(std::string& out, const Frontier& frontier, const FrontierPoint&
     skipped = false;
     const FrontierPoint& point = frontier.points[static_cast<std::size_t>(i)];
     const bool is_chosen = point.planned_peak_bytes == chosen.planned_peak_bytes;
-    // What was lost comes first: a line may be cut off at its end.
+    // Lossy methods come first: a line may be cut off at its end.
     const Methods& methods = point.methods;
     std::string how = methods.nonzero ? fmt::format("{:g}% nonzero, ", 100 * *methods.nonzero) : "";
     if (methods.precision != DType::f32) how += "16 bits, ";

@@ -53,7 +53,7 @@ Json layers_json(const Plan& plan, const PeakMoment& peak) {
   return result;
 }
 
-// For each section of a step one number a node: the bytes alive while it runs, in all and by class.
+// For each section of a step one number per node: the bytes alive while it runs, in total and by class.
 Json moments_json(const Plan& plan) {
   Json result = Json::array();
   for (const SectionMoments& moments : moments_of_step(plan)) {
@@ -111,7 +111,7 @@ Json plan_json(const Plan& plan, const PlanContext& context) {
   result["trainable_parameters"] = parameters.trainable;
   result["flops_ratio"] = flops_ratio(flops.step);
   result["flops"] = flops_json(flops.step);
-  // Published under this name for images.
+  // For images the field has always had this name.
   const bool of_images = throughput_of(plan.program).unit == "images";
   result["flops"][of_images ? "per_image" : "per_example"] = {{"forward", flops.per_example.forward},
                                                               {"backward", flops.per_example.backward},

@@ -1,4 +1,4 @@
-// What --json prints. The names of fields are a promise to whoever reads them: they may be added to, never renamed.
+// What --json prints. Fields may be added but never renamed: programs depend on them.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@
 
 namespace snug::report {
 
-// Bytes by class at the fullest moment and `gap_bytes` sum to `planned_peak_bytes`, which is the device's arena;
-// `planned_host_bytes` is there where values lie in host memory. FLOPs are of a whole step, all its
-// microbatches included; those under `per_image` of one image, `per_example` of one example of anything else.
+// Bytes by class at the peak and `gap_bytes` sum to `planned_peak_bytes`, which is the device's arena; `planned_host_bytes`
+// exists where values lie in host memory. FLOPs are of a whole step with all its microbatches; those under `per_image` are of one
+// image, those under `per_example` of one example of anything else.
 nlohmann::ordered_json plan_json(const Plan& plan, const PlanContext& context);
 
 // The same, and where the bytes and FLOPs go: by layer, by node, by op.
@@ -21,7 +21,7 @@ nlohmann::ordered_json profile_json(const Plan& plan, const PlanContext& context
 
 nlohmann::ordered_json kernels_json(std::span<const KernelUse> kernels);
 
-// The instructions that the backend's libraries compute with, and what limits them; null where there is no such thing.
+// The instruction set that the backend's libraries use, and what limits it; null where this does not apply.
 nlohmann::ordered_json instructions_json(const Backend& backend);
 
 }  // namespace snug::report

@@ -1,4 +1,4 @@
-// Which kernel runs which op, and why not another.
+// Which kernel runs which op, and why the preferred ones do not.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct KernelRefusal {
 struct KernelUse {
   std::string_view op;
   std::string kernel;
-  bool is_reference = false;  // plain scalar loops; a library's kernel may be that for some nodes and not for others
+  bool is_reference = false;  // plain scalar loops; for a library's kernel that may depend on the node
   std::int64_t nodes = 0;
   Bytes workspace = {};                      // of the node that needs most
   std::vector<SectionKind> sections = {};    // where those nodes are
   std::vector<KernelRefusal> refusals = {};  // of kernels that the backend prefers but that cannot run these nodes
 };
 
-// Whether the node's kernel is plain scalar loops there; not where the backend does not know it.
+// Whether the node's kernel is plain scalar loops on this backend; false where the backend does not know it.
 bool is_on_reference(const Backend& backend, const Section& section, const Node& node);
 
 // One entry for each pair of op and kernel, in the order of the program.

@@ -32,14 +32,15 @@ std::vector<std::string> layers_of_states(const Program& program) {
       for (const ValueId id : node.outputs) claim(*micro, id, node.layer);
     }
   }
-  // What several layers use, as the store of sparse weights, is none's of them; what is kept beside a parameter follows it.
+  // What several layers use, such as the store of sparse weights, belongs to none of them; what is kept beside a parameter
+  // follows it.
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!is_shared[i]) continue;
     const State& state = program.states[i];
     const bool follows = state.role == Role::gradient || state.role == Role::optimizer;
     layers[i] = follows ? "" : state.name.substr(0, state.name.rfind('.'));
   }
-  // Momentum is mostly seen by the update alone, beside the parameter it moves; a fused update stands in `micro`.
+  // Usually only the update reads momentum, beside the parameter that it updates; a fused update is in `micro`.
   for (const Section& section : program.sections) {
     for (const Node& node : section.nodes) {
       if (node.phase != Phase::update) continue;

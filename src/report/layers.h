@@ -15,17 +15,18 @@ namespace snug::report {
 struct LayerUse {
   std::string name;
   std::int64_t parameters = 0;
-  ByClass at_peak{};      // its states, and its values alive at the fullest moment
+  ByClass at_peak{};      // its states, and its values alive at the peak
   PhaseFlops flops = {};  // of a step
 };
 
-// The layer of every state, by state: the one that uses it. A state of several, such as the store of sparse weights, is under its
-// own name, up to the last dot, and what is kept beside a parameter follows it; a scalar's is "scalars".
+// The layer of every state, by state: the one that uses it. A state that several layers use, such as the store of sparse weights,
+// is listed under its own name, up to the last dot, and what is kept beside a parameter follows it; the scalars are under
+// "scalars".
 std::vector<std::string> layers_of_states(const Program& program);
 
 // In the order of the network. A value belongs to the layer whose node made it, a state to the layer that
-// uses it; states of several layers are rows of their own, as is the scalar block. The layers' bytes sum to those of the fullest
-// moment.
+// uses it; states of several layers have separate rows, as has the scalar block. The layers' bytes
+// sum to those of the peak.
 std::vector<LayerUse> layers_at_peak(const Plan& plan, const PeakMoment& peak);
 
 // The same summed over layers whose names begin with the same `components`.

@@ -16,7 +16,7 @@ std::vector<ByClass> alive_in(const Section& section, const Liveness& liveness) 
   for (const Buffer& buffer : liveness.buffers) {
     if (buffer.space != MemorySpace::device) continue;
     for (std::size_t i = 0; i < buffer.tenants.size(); ++i) {
-      // A tenant holds the buffer until the next one moves in: bytes may pass from one class to another.
+      // A value holds the buffer until the next one begins: bytes may pass from one class to another.
       const int until = i + 1 < buffer.tenants.size() ? buffer.tenants[i + 1].from : buffer.end;
       const std::size_t c = class_index(section.value(buffer.tenants[i].value).role);
       change[static_cast<std::size_t>(buffer.tenants[i].from)][c] += buffer.size.count();

@@ -24,15 +24,15 @@ std::vector<SectionMoments> moments_of_step(const Plan& plan);
 // What outlives every section: parameters, gradients, optimizer state, statistics, staging, scalars.
 ByClass states_by_class(const Program& program);
 
-// Where in a step a node stands.
+// The place of a node in a step.
 struct Moment {
   std::size_t section = 0;
   std::size_t node = 0;
   ByClass alive{};
 };
 
-// The fullest moment of each layer (by the first two components of its name), largest first: neighboring nodes need almost the
-// same bytes, so a list of the largest nodes would say one thing many times.
+// The peak of each layer (by the first two components of its name), largest first: neighboring nodes need almost the same bytes,
+// so a list of the largest nodes would be repetitive.
 std::vector<Moment> largest_moments(const Program& program, const std::vector<SectionMoments>& moments);
 
 // The first `count` components of a layer's name: "group1.block2" of "group1.block2.conv1" for 2.

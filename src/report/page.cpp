@@ -9,12 +9,12 @@ using Json = nlohmann::ordered_json;
 
 std::string page(Json report) {
   report["version"] = kVersion;
-  // A name may come from anywhere, in any encoding: what is no UTF-8 is replaced, not refused.
+  // A name may have any encoding: what is not UTF-8 is replaced, not refused.
   const std::string json = report.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string result(kPageBeforeData);
   for (const char c : json) {
-    // The data stands in a script element, which "</script" or "<!--" would end or change; in JSON's strings, the only place
-    // where it can occur, "<" may be written thus.
+    // The data is in a script element, which "</script" or "<!--" would end or change; in JSON's strings, the only place where
+    // "<" can occur, it may be escaped so.
     if (c == '<') {
       result += "\\u003c";
     } else {

@@ -1,4 +1,4 @@
-// The page as CMake puts it together from src/report/page, without its data.
+// The page without its data, as CMake assembles it from src/report/page.
 #pragma once
 
 #include <span>

@@ -69,7 +69,7 @@ std::string paper_text(const PaperReport& report) {
   const std::string checkpoint = paper::name_of(asked.strategy);
   put(out, "\n{}, {}", report.precision, checkpoint == "none" ? "no checkpointing" : "checkpointing " + checkpoint);
   if (report.nonzero < 1) put(out, ", {:.4g}% nonzero", 100 * report.nonzero);
-  put(out, ", by the report's rules\n\n");
+  put(out, ", by the paper's rules\n\n");
 
   const auto line = [&](std::string_view name, Bytes bytes) {
     const double share = share_of(bytes, total);

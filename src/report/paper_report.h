@@ -1,4 +1,4 @@
-// A network's memory by the report's rules, told: the strategy that was asked for, and beside it what the others would take.
+// A network's memory by the paper's rules: the given strategy, and what the others would take.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct PaperReport {
   Bytes baseline_bytes;                       // fp32, dense, the whole batch at once, nothing recomputed
 };
 
-// `by_class` sums to `total_bytes`; `optimizer` in it is the momentum, and `optimizer_bytes`, as the report has it, the momentum
-// and the gradient. FLOPs are of one image.
+// `by_class` sums to `total_bytes`; `optimizer` in it is the momentum, and `optimizer_bytes`, as in the paper, the momentum and
+// the gradient. FLOPs are of one image.
 nlohmann::ordered_json paper_json(const PaperReport& report);
 
-// Within 80 columns, as report/text.h has it.
+// Within 80 columns, as all of report/text.h.
 std::string paper_text(const PaperReport& report);
 
 }  // namespace snug::report

@@ -1,4 +1,4 @@
-// What stands around a plan, and not in it.
+// Facts about a plan's use that are not in the plan.
 #pragma once
 
 #include <cstdint>

@@ -66,7 +66,7 @@ void put_curve(std::string& out, const Plan& plan, const PeakMoment& peak) {
   const std::vector<SectionMoments> step = moments_of_step(plan);
   const Bytes top = plan.planned_peak_bytes;
   std::vector<double> shares;
-  std::optional<std::size_t> fullest;  // counted along the step; evaluation may be fuller than it
+  std::optional<std::size_t> fullest;  // index along the step; none if evaluation needs more
   for (const SectionMoments& moments : step) {
     if (plan.program.sections[moments.section].id() == peak.section) {
       fullest = shares.size() + static_cast<std::size_t>(peak.node);

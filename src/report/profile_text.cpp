@@ -50,7 +50,7 @@ std::vector<LayerRow> layer_rows(std::vector<LayerUse> layers) {
 void put_layers(std::string& out, const Plan& plan, const PeakMoment& peak) {
   constexpr int kBarWidth = 20;
   const std::vector<LayerRow> rows = layer_rows(grouped_layers(plan, peak));
-  // Bars are drawn against the largest layer, which comes first; "more" is no layer.
+  // Bars are relative to the largest layer, which comes first; "more" is not a layer.
   const auto bar = [&](std::size_t i) { return i < kLayerRows ? share_of(rows[i].bytes, rows[0].bytes) : 0.0; };
   put(out, "{:<24}{:>10}  {:>6}  {:{}}  {:>13}\n", "By layer at the peak", "bytes", "share", "", kBarWidth, "parameters");
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kNodesNamed = 3;
 
-// A part of a run whose nodes are weighed against each other.
+// A part of a run, of whose work a node's share is taken.
 struct Part {
   const Section* section;
   double runs;
@@ -33,7 +33,7 @@ void find_in(const std::vector<Part>& parts, const Backend& backend, std::vector
       by_op[node.op->name] += work;
     }
   }
-  // A library takes long to answer, so it is asked once about nodes that are alike, and only where all nodes of the op matter.
+  // A library takes long to answer, so it is asked once about equal nodes, and only where all nodes of the op together matter.
   std::map<std::string, bool> answers;
   std::map<std::string_view, std::vector<ReferenceNode>> of_op;
   std::vector<std::string_view> order;

@@ -1,4 +1,4 @@
-// Nodes that make a plan slow without a word: those that run on plain scalar loops and do a good part of the work.
+// Nodes that silently make a plan slow: those that run on plain scalar loops and do much of the work.
 #pragma once
 
 #include <span>
@@ -21,12 +21,12 @@ struct ReferenceNode {
   double share = 0;  // of the work of a step, or of an evaluation, by the fixed cost table; 0 to 1
 };
 
-// An op's nodes on plain loops are told where together they do more than this share of the work.
+// An op's nodes on plain loops are reported if together they do more than this share of the work.
 inline constexpr double kShareThatMatters = 0.01;
 
-// Of a step and of an evaluation, in the order of the program. Whether a kernel is plain loops for a node only the backend that
-// runs it can say: a plan that was made for another processor may have had a fast kernel there. So this is asked of the backend
-// at hand, for every plan, also one that comes from a file or a snapshot.
+// Of a step and of an evaluation, in the order of the program. Only the backend that runs a node can say whether its kernel is
+// plain loops: on another processor the same kernel may be fast. So the current backend is asked about every plan, also one from
+// a file or a snapshot.
 std::vector<ReferenceNode> reference_kernels(const Program& program, const Backend& backend);
 
 // "3 nodes run on plain reference kernels, hundreds of times slower than others: conv2d of 'conv1', ... (see 'snug plan

@@ -1,4 +1,4 @@
-// What a person reads, within 80 columns and ending in a newline. Only a refused kernel's reason may be longer.
+// Reports as text, within 80 columns and ending in a newline. Only a refused kernel's reason may be longer.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace snug::report {
 
-// What training would take: the peak, its classes, the fullest moment, the curve over a step, FLOPs.
 // ", bf16, 30% of the convolutions' weights, activations kept in 4 bits": what changes more than the order of sums.
 std::string inexact_methods(const Methods& methods);
 
+// What training would take: the peak, its classes, where it is, the curve over a step, FLOPs.
 std::string plan_text(const Plan& plan, const PlanContext& context);
 
 // Where the bytes and FLOPs go: by class, layer, moment and op.
@@ -22,7 +22,7 @@ std::string profile_text(const Plan& plan, const PlanContext& context);
 
 std::string kernels_text(std::span<const KernelUse> kernels);
 
-// "Instructions: avx512_core_bf16 (AMX is left out: ...)", a line; nothing where there is no such thing.
+// "Instructions: avx512_core_bf16 (AMX is left out: ...)", one line; empty where this does not apply.
 std::string instructions_text(const Backend& backend);
 
 // "429.60 M"; exact counts below a thousand.

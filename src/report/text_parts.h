@@ -38,10 +38,10 @@ std::string describe(const Plan& plan, const PlanContext& context);
 // "backward of head.relu (relu_grad)"
 std::string describe_node(const Node& node);
 
-// The planned peak and one line a class, with bars.
+// The planned peak and one line per class, with bars.
 void put_classes(std::string& out, const Plan& plan, const PeakMoment& peak);
 
-// "1,456,858 parameters", and FLOPs an image by phase.
+// "1,456,858 parameters", and FLOPs per image by phase.
 void put_parameters_and_flops(std::string& out, const Plan& plan, const StepFlops& flops);
 
 }  // namespace snug::report

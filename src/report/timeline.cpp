@@ -23,7 +23,7 @@ Json columns(std::initializer_list<const char*> names) {
   return result;
 }
 
-// What comes again and again, as indices into a list.
+// Repeated values as indices into a list.
 template <typename T>
 class Listed {
  public:
@@ -46,8 +46,8 @@ struct Lists {
   Listed<std::int64_t> sizes, places;
 };
 
-// A column of names, each without what it has in common with the one before. Only ASCII is left out: a character of several bytes
-// stays whole, and readers may count bytes or characters.
+// A column of names, each without the prefix that it shares with the one before. Only ASCII is left out: no character is split,
+// and readers may count bytes or characters.
 class NameColumn {
  public:
   explicit NameColumn(Names& words) : words_(words) {}
@@ -91,7 +91,7 @@ Json states_json(const Plan& plan, Lists& lists) {
   return result;
 }
 
-// A value in a buffer, which others may have before and after it.
+// A value in a buffer, which others may use before and after it.
 struct Stay {
   std::size_t buffer = 0;
   ValueId value;
@@ -147,7 +147,7 @@ Json timeline_json(const Plan& plan) {
   Json sections = Json::array();
   for (std::size_t s = 0; s < plan.program.sections.size(); ++s) {
     const Section& section = plan.program.sections[s];
-    // What runs once, or only for a reader, is of interest only where it is what needs most.
+    // Sections that run once, or after loading, matter only if they have the peak.
     const bool aside = section.kind == SectionKind::init || section.kind == SectionKind::derive;
     if (aside && section.id() != fullest) continue;
     sections.push_back({{"section", to_string(section.id())},

@@ -30,7 +30,7 @@ class Pickle {
   void end_dict() { bytes_ += 'u'; }     // SETITEMS
   void begin_list() { bytes_ += "]("; }  // EMPTY_LIST, MARK
   void end_list() { bytes_ += 'e'; }     // APPENDS
-  // Readers take a list's entries from a stack: not all at once.
+  // Readers put a list's entries on a stack: so not all at once.
   void more() { bytes_ += "e("; }
 
   std::string take() && { return std::move(bytes_) + '.'; }
@@ -129,7 +129,7 @@ std::vector<Event> events_of(const Plan& plan) {
                             .frames = frames});
         }
       }
-      // What ends before a node runs makes room for what begins with it.
+      // What ends before a node is freed before what begins with it is allocated.
       std::stable_sort(events.begin() + static_cast<std::ptrdiff_t>(first), events.end(),
                        [](const Event& a, const Event& b) { return a.time != b.time ? a.time < b.time : !a.alloc && b.alloc; });
       time += static_cast<std::int64_t>(section.nodes.size());
@@ -138,7 +138,7 @@ std::vector<Event> events_of(const Plan& plan) {
   return events;
 }
 
-// The arena as the step leaves it: states, and free bytes between and above them.
+// The arena at the end of a step: states, and free bytes between and above them.
 void put_segment(Pickle& out, const Plan& plan) {
   Bytes used;
   for (const State& state : plan.program.states) {

@@ -8,8 +8,8 @@
 
 namespace snug::report {
 
-// States are allocated first and stay; then, node by node, buffers come and go. A buffer's stack of frames names the values that
-// lie in it in turn, the last one on top.
+// States are allocated first and stay; then, node by node, buffers are allocated and freed. A buffer's stack of frames names the
+// values that lie in it in turn, the last one on top.
 std::string torch_snapshot(const Plan& plan);
 
 }  // namespace snug::report

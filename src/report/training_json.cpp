@@ -39,7 +39,7 @@ Json training_json(std::string_view metrics, std::size_t most_lines) {
     }
   }
 
-  // Lines with parts are long and rare; they are thinned out among themselves.
+  // Lines with parts are long and rare; they are thinned out separately.
   const auto stride = [](std::size_t count, std::size_t most) { return std::max<std::size_t>(1, (count + most - 1) / most); };
   const std::size_t with_parts = static_cast<std::size_t>(std::count_if(lines.begin(), lines.end(), has_parts));
   const std::size_t every = stride(lines.size() - with_parts, std::max<std::size_t>(1, most_lines));

@@ -1,4 +1,4 @@
-// A plan's memory: one arena for each space that it uses.
+// A plan's memory: one arena per memory space that it uses.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@ namespace snug {
 
 class Arenas {
  public:
-  // The device's is always there, one for the host only where something lies in it. DoesNotFit when there is not enough memory.
+  // The device's always exists, the host's only if something lies in it. DoesNotFit when there is not enough memory.
   Arenas(const Plan& plan, Device& device);
 
   bool has(MemorySpace space) const { return arena(space) != nullptr; }
-  // InternalError where the plan puts nothing.
+  // InternalError if the plan does not use the space.
   Arena& in(MemorySpace space) const;
 
   std::byte* address(MemorySpace space, Bytes offset) const { return in(space).data() + offset.count(); }

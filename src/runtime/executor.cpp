@@ -30,7 +30,7 @@ Executor::Executor(const Plan& plan, const Backend& backend)
 
 Executor::~Executor() = default;
 
-// Staging and scalars are read before a section writes them, and nobody writes what only pads a layout.
+// Staging and scalars are read before a section writes them, and nothing writes the padding of layouts.
 void Executor::clear_states() {
   const std::vector<std::byte> zeros(kPieceBytes);
   for (std::size_t i = 0; i < plan_.program.states.size(); ++i) {
@@ -132,7 +132,7 @@ void Executor::follow_peaks(std::size_t index) {
   canary_ = canary_ == Arena::Canary::plain ? Arena::Canary::inverted : Arena::Canary::plain;
 }
 
-// A library need not write the last byte of the scratch that it asked for; the bytes were its own all the same.
+// A library need not write the last byte of the scratch that it asked for, but those bytes count as used.
 Bytes Executor::end_of_workspaces(std::size_t index) const {
   const Section& section = plan_.program.sections[index];
   Bytes end;

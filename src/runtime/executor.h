@@ -1,4 +1,4 @@
-// Runs a plan: binds every node's kernel to the addresses the plan gives, then walks the list. It knows no memory method.
+// Runs a plan: binds every node's kernel to the plan's addresses, then walks the list. It knows nothing about memory methods.
 #pragma once
 
 #include <array>
@@ -20,14 +20,14 @@ class MemoryChecker;
 
 class Executor {
  public:
-  // `plan` and `backend` must outlive the executor. A plan with red zones runs in checking mode: red zones must stay whole, a
-  // value must hold what its writer left when it is read, and dead values are poisoned.
+  // `plan` and `backend` must outlive the executor. A plan with red zones runs in checking mode: red zones must stay untouched, a
+  // value must be unchanged when it is read, and dead values are poisoned.
   Executor(const Plan& plan, const Backend& backend);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Runs one section; InternalError in checking mode when a node touches what is not its own.
+  // Runs one section; InternalError in checking mode when a node touches bytes that are not its own.
   void run(SectionId id);
 
   // A state's bytes, or their first part, in the layout of its type.
@@ -47,17 +47,17 @@ class Executor {
   Bytes measured_peak_bytes(MemorySpace space = MemorySpace::device) const { return measured_[static_cast<std::size_t>(space)]; }
 
   // From the next run on, sections run node by node, and `node_seconds` says how long each node of a section took in its last
-  // run. A node has finished when the next one starts, so on a GPU the sum is more than a section takes at full speed.
+  // run. Each node finishes before the next one starts, so on a GPU the sum is more than a section takes at full speed.
   void start_timing() { timing_ = true; }
   void stop_timing() { timing_ = false; }
   const std::vector<double>& node_seconds(SectionId id) const { return node_seconds_[index_of(id)]; }
 
-  // One node alone, on what the arena holds. For who walks a section by hand.
+  // Runs a single node on the arena's current contents, for callers that step through a section.
   void run_node(SectionId id, std::size_t node) { sections_[index_of(id)]->run_node(node); }
 
-  // InternalError where the plan puts nothing.
+  // InternalError if the plan does not use the space.
   Arena& arena(MemorySpace space = MemorySpace::device) { return arenas_->in(space); }
-  // What the driver holds on the device for this process beside the arena; nothing where Device::driver_memory says nothing.
+  // What the driver holds on the device for this process beside the arena; nothing where Device::driver_memory returns nothing.
   std::optional<DriverMemory> driver_memory_beside_arena() const;
   const Plan& plan() const { return plan_; }
 

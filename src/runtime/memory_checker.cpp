@@ -70,8 +70,8 @@ MemoryChecker::Region& MemoryChecker::region_of(ValueId id) {
 
 void MemoryChecker::before_node(std::size_t index) {
   const Node& node = plan_.program.sections[section_].nodes[index];
-  // Checked where it is read: as much work as the kernel's own reading, where checking every live value after every node is
-  // quadratic.
+  // Checked where it is read: that costs as much as the kernel's own reading, while checking every live value after every node
+  // would be quadratic.
   for (const ValueId input : node.inputs) {
     const Region& region = region_of(input);
     if (checksum_of(region.data, region.bytes) != region.checksum) {

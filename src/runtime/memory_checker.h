@@ -1,4 +1,4 @@
-// Checking mode: finds the node that touches what is not its own, at the node that does it.
+// Checking mode: detects a node that touches bytes that are not its own, as soon as it does.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class MemoryChecker {
   MemoryChecker(const Plan& plan, const Arenas& arenas);
 
   void begin_section(std::size_t section);
-  // InternalError when a value that the node reads is not what its writer left there. Then poisons what the node is about to
-  // write for the first time, so that an element it forgets shows as NaN.
+  // InternalError when a value that the node reads was changed since it was written. Then poisons what the node is about to write
+  // for the first time, so that an element that it does not write shows as NaN.
   void before_node(std::size_t index);
   // InternalError naming the node and its kernel when it wrote outside its outputs. Then poisons what dies here.
   void after_node(std::size_t index);

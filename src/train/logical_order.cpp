@@ -12,7 +12,7 @@ namespace snug::train {
 
 namespace {
 
-// The same value with so many rows.
+// The same value with `rows` rows.
 Type with_rows(Type type, std::size_t rows) {
   std::vector<std::int64_t> dims(type.shape.dims().begin(), type.shape.dims().end());
   dims[0] = static_cast<std::int64_t>(rows);
@@ -35,7 +35,7 @@ LogicalOrder::LogicalOrder(const Type& type, const Backend& backend, Arena& aren
                "{} cannot be read in the arena of the {} backend", to_string(type), backend.name);
     element_bytes_ = bits / 8;
   }
-  // With fewer dimensions the two orders are one.
+  // With fewer dimensions the two orders are the same.
   is_channels_last_ = type.layout.kind == Layout::Kind::channels_last && type.shape.rank() > 2 && bytes_ > 0;
   if (!is_channels_last_) return;
   SNUG_CHECK(bits >= 8, "elements of {} cannot be put in another order", name_of(type.dtype));
@@ -87,7 +87,7 @@ void LogicalOrder::for_each_part(std::size_t begin, std::size_t size, const Whol
 
 void LogicalOrder::read(std::size_t begin, std::span<std::byte> target) const {
   SNUG_CHECK(begin + target.size() <= bytes_ && begin % element_bytes_ == 0 && target.size() % element_bytes_ == 0,
-             "bytes {} to {} are no stretch of {}", begin, begin + target.size(), to_string(type_));
+             "bytes {} to {} are not a range of {}", begin, begin + target.size(), to_string(type_));
   if (type_.layout.kind == Layout::Kind::opaque) {
     return backend_.read_opaque(type_, arena_.data() + offset_.count(), static_cast<std::int64_t>(begin / element_bytes_),
                                 target);
@@ -112,7 +112,7 @@ void LogicalOrder::read(std::size_t begin, std::span<std::byte> target) const {
 
 void LogicalOrder::write(std::size_t begin, std::span<const std::byte> source) {
   SNUG_CHECK(begin + source.size() <= bytes_ && begin % element_bytes_ == 0 && source.size() % element_bytes_ == 0,
-             "bytes {} to {} are no stretch of {}", begin, begin + source.size(), to_string(type_));
+             "bytes {} to {} are not a range of {}", begin, begin + source.size(), to_string(type_));
   if (type_.layout.kind == Layout::Kind::opaque) {
     return backend_.write_opaque(type_, arena_.data() + offset_.count(), static_cast<std::int64_t>(begin / element_bytes_),
                                  source);

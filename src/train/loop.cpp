@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// The median time of the last steps, for one example: one evaluation, one busy moment of the machine, one short batch at the end
-// of an epoch does not move it.
+// The median time per example of the last steps: one evaluation, one busy moment of the machine or one short batch at the end of
+// an epoch does not change it.
 class StepClock {
  public:
   void add(double seconds, std::size_t examples) {
@@ -50,7 +50,7 @@ bool is_due(std::uint64_t step, const std::optional<std::uint64_t>& every, bool 
 
 std::string describe(double not_finite) { return std::isnan(not_finite) ? "not a number" : "infinite"; }
 
-// A mark in a snapshot: its step's evaluation was cut short and comes first when the run goes on.
+// A mark in a snapshot: its step's evaluation was interrupted and comes first when the run resumes.
 constexpr const char* kEvaluationDue = "evaluation_due";
 
 class Loop {
@@ -88,7 +88,7 @@ class Loop {
   PeakMeasurement measurement_;
   StepClock clock_;
   LoopResult result_;
-  std::optional<std::uint64_t> saved_step_;  // of the newest snapshot, made now or found at the start
+  std::optional<std::uint64_t> saved_step_;  // of the newest snapshot, made by this process or found at the start
   bool made_a_step_ = false;
 };
 
@@ -106,7 +106,7 @@ LoopResult Loop::run() {
                        .repeat = true});
   if (progress_.extras.erase(kEvaluationDue) > 0) {
     evaluate();
-    // The snapshot must no longer ask for what is done, even if this process makes no further step.
+    // The snapshot must no longer ask for an evaluation that is done, even if this process makes no further step.
     if (!progress_.extras.contains(kEvaluationDue)) save();
   }
   while (session_.step() < settings_.total_steps && !stop_) {
@@ -121,7 +121,7 @@ LoopResult Loop::run() {
     const bool epoch_ended = progress_.position == 0;
     const bool last = session_.step() == settings_.total_steps;
     if (last || is_due(session_.step(), settings_.eval_every, epoch_ended)) evaluate();
-    // The best weights can only be had later if they are saved now.
+    // The best weights are only available later if they are saved now.
     const bool best_now = progress_.best_metric && progress_.best_step == session_.step();
     if (!stop_ && (last || best_now || is_due(session_.step(), settings_.snapshot_every, epoch_ended))) save();
   }
@@ -206,7 +206,7 @@ void Loop::refuse(const std::string& what, const std::string& what_became_of_it)
                   : "no snapshot had been made");
 }
 
-// What was trained until then is worth keeping, and once the data is whole again the run can go on.
+// What was trained until then is worth keeping, and the run can resume once the data is repaired.
 void Loop::stop_for_data(const UserError& error) {
   const auto* unreadable = dynamic_cast<const data::UnreadableExample*>(&error);
   if (unreadable != nullptr) progress_.extras[kUnreadableExample] = fmt::format("{:x}", unreadable->fingerprint());
@@ -237,11 +237,12 @@ void Loop::evaluate() {
     stop_for_data(error);
   }
   if (done.examples < dataset_.description().test_examples) {
-    // Told to stop. A part is not a result, and a run in two parts must come to what one in one part does.
+    // Told to stop. A partial evaluation is not a result, and an interrupted run must give the same results as an uninterrupted
+    // one.
     progress_.extras[kEvaluationDue] = "yes";
     return;
   }
-  // Weights that give this are of no use to anyone: they are not saved, and least of all as the best.
+  // Such weights are useless: they are not saved, least of all as the best.
   if (!std::isfinite(done.loss)) refuse(fmt::format("the test loss became {}", describe(done.loss)), "which is not saved");
   const LossFacts& facts = *session_.loss().facts;
   const double metric = done.ranking_metric(facts);

@@ -1,5 +1,5 @@
-// The loss scale of training in fp16, which follows the gradients: it is halved when one overflows, and doubled again after many
-// steps in which none did. Numbers below 2^-24 vanish in a half, so the largest scale that does not overflow keeps most of them.
+// Dynamic loss scaling for fp16: the scale is halved when a gradient overflows, and doubled again after many steps in which none
+// did. Numbers below 2^-24 become zero in a half, so the largest scale that does not overflow keeps most of them.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct LossScale {
     scale = std::min(kMost, 2 * scale);
     good_steps = 0;
   }
-  // After one whose loss or gradients are not. False when the scale is not to blame: there is nothing left to take away.
+  // After one whose loss or gradients are not. False when the scale is not to blame: it cannot be smaller.
   bool shrink() {
     if (scale <= kLeast) return false;
     scale = std::max(kLeast, scale / 2);

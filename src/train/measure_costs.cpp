@@ -20,7 +20,7 @@ double seconds_of_step(Session& session, const Examples& examples) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Every run of every node of the step, section after section.
+// Seconds of every run of every node of the step, section by section.
 using NodeTimes = std::vector<std::vector<double>>;
 
 void time_nodes(Session& session, const Examples& examples, NodeTimes& times) {

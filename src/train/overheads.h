@@ -1,4 +1,4 @@
-// What training takes beside its arena: measured, and shown as figures of their own.
+// What training takes beside its arena: measured, and shown separately.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@
 namespace snug::train {
 
 struct Overheads {
-  Bytes peak_resident_bytes;           // of the process, as the operating system counts
-  Bytes process_overhead_bytes;        // what of that is no arena
+  Bytes peak_resident_bytes;           // of the process, as the operating system counts it
+  Bytes process_overhead_bytes;        // the part of it outside the arenas
   std::optional<DriverMemory> device;  // what the driver of a GPU holds for the process beside the arena
 };
 
 Overheads measure_overheads(Session& session);
 
-// process_overhead_bytes and, where there is a driver that says it, device_overhead_bytes and device_overhead_source.
+// process_overhead_bytes and, where a driver reports it, device_overhead_bytes and device_overhead_source.
 void put_overheads(nlohmann::ordered_json& json, const Overheads& overheads);
-// What was put there.
+// The inverse.
 Overheads read_overheads(const nlohmann::ordered_json& json);
 
 // "the driver holds 540.00 MB on the GPU beside the arena".

@@ -1,4 +1,4 @@
-// How a run finds its peak: the first steps and an evaluation run with a canary in the arena, the others at full speed.
+// How a run measures its peak: the first steps and an evaluation run with a canary in the arena, the others at full speed.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ class PeakMeasurement {
   bool running() const { return steps_ < kSteps; }
   void after_step(const Examples& examples) {
     if (!running() || ++steps_ < kSteps) return;
-    // What a section touches does not depend on how many of its examples count, so two do; where there are smaller shapes, one
-    // example more than these have room for runs the largest.
+    // Which bytes a section touches does not depend on how many of its examples are valid, so two are enough; where there are
+    // smaller shapes, one example more than they have room for runs the largest shape.
     std::size_t least = 2;
     for (const Section& section : session_.plan().program.sections)
       least = std::max(least, static_cast<std::size_t>(section.shape.examples) + 1);

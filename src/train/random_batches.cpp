@@ -57,9 +57,8 @@ RandomBatches::RandomBatches(const Program& program, std::int64_t examples, std:
       else if (state.type.dtype == DType::u8)
         bytes_[b].push_back(random_bytes(elements, seed, b));
       else
-        throw_user_error(
-            "there are no random batches for '{}': its input '{}' is {}, and nobody says how large its numbers may be",
-            program.name, state.name, to_string(state.type));
+        throw_user_error("there are no random batches for '{}': its input '{}' is {}, and the range of its numbers is not known",
+                         program.name, state.name, to_string(state.type));
     }
   }
   for (std::size_t b = 0; b < batches; ++b) {

@@ -1,4 +1,4 @@
-// Random examples of the shape that a program takes, for timing steps.
+// Random examples in the shape of a program's inputs, for timing steps.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace snug::train {
 
-// A few batches that steps take in turn: drawing new ones would be timed with the step. Bytes and real numbers of any size,
-// labels as the loss tells them apart, weights of 1. UserError when the range of an integer input is not known.
+// A few batches that steps use in turn: drawing new ones would be timed with the step. Any bytes and real numbers, labels within
+// the loss's classes, weights of 1. UserError when the range of an integer input is not known.
 class RandomBatches {
  public:
   RandomBatches(const Program& program, std::int64_t examples, std::uint64_t seed, std::size_t batches = 4);
@@ -25,7 +25,7 @@ class RandomBatches {
   std::size_t examples_;
   std::vector<std::vector<std::vector<std::byte>>> bytes_;  // by batch and input
   std::vector<std::vector<data::NamedBytes>> inputs_;
-  std::vector<std::string> names_;  // the program may go
+  std::vector<std::string> names_;  // copies: the program need not outlive this
 };
 
 }  // namespace snug::train

@@ -10,7 +10,7 @@
 
 namespace snug::train {
 
-// Steps count from 1: the first `every` holds up to and including the first milestone, the next up to the next. 0: never.
+// Steps count from 1: the first `every` applies up to and including the first milestone, the next up to the next. 0: never.
 struct RewiringSchedule {
   std::vector<std::uint64_t> every = {};  // empty: never
   std::vector<std::uint64_t> milestones = {};
@@ -18,7 +18,7 @@ struct RewiringSchedule {
 
 bool rewires_after(const RewiringSchedule& schedule, std::uint64_t step);
 
-// The store as it is.
+// The store's current state.
 struct SparseReport {
   double threshold = 0;                                        // the next rewiring's
   std::int64_t pruned = 0;                                     // at the last one

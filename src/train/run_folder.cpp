@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kLog = "log.txt";
 constexpr const char* kSnapshots = "snapshots";
-constexpr std::uint64_t kMostDataBytes = 100'000'000;  // a hundred thousand classes with long names
+constexpr std::uint64_t kMostDataBytes = 100'000'000;  // enough for 100,000 classes with long names
 
 void make_folder(const fs::path& path) {
   std::error_code error;
@@ -29,7 +29,7 @@ void make_folder(const fs::path& path) {
   if (error) throw_user_error("folder '{}' cannot be made: {}", path.string(), error.message());
 }
 
-// Held as long as the handle is open, and gone with the process: a run that was killed leaves no stale lock.
+// Held as long as the handle is open, at most until the process ends: a run that was killed leaves no stale lock.
 io::FileHandle take_lock(const fs::path& folder) {
   const fs::path path = folder / "lock";
   io::FileHandle lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
@@ -46,7 +46,7 @@ bool holds_run(const fs::path& folder) {
   return fs::exists(folder / kRecipeFile) || fs::exists(folder / kMetricsFile) || fs::exists(folder / kSnapshots);
 }
 
-// What a killed process left half written.
+// Files that a killed process left half written.
 void remove_temporaries(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> stale;
@@ -156,7 +156,7 @@ void RunFolder::rewind(std::uint64_t step) {
     kept.write(std::as_bytes(std::span(line)));
   }
   kept.commit();
-  metrics_ = io::AppendFile(path_ / kMetricsFile);  // the old one went with the rename
+  metrics_ = io::AppendFile(path_ / kMetricsFile);  // the rename replaced the old file
   set_later_snapshots_aside(path_, step);
 }
 

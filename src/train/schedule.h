@@ -6,7 +6,7 @@
 
 namespace snug::train {
 
-// Steps count from 0. All kinds begin with a linear warm-up when asked to; the formulae are those of PyTorch's schedulers.
+// Steps count from 0. All kinds can start with a linear warm-up; the formulas are those of PyTorch's schedulers.
 //   warm-up    warmup_start + (base - warmup_start) step / warmup_steps      before step warmup_steps        (LinearLR)
 //   constant   base
 //   step       base * gamma^(how many milestones are at or before the step)                                  (MultiStepLR)
@@ -17,8 +17,8 @@ struct Schedule {
   Kind kind = Kind::constant;
   double base = 0.1;
   std::uint64_t warmup_steps = 0;              // 0: no warm-up
-  double warmup_start = 0;                     // the rate of step 0 when there is one
-  std::uint64_t total_steps = 0;               // of the run; cosine needs it, the others do without (0)
+  double warmup_start = 0;                     // the rate of step 0 when there is a warm-up
+  std::uint64_t total_steps = 0;               // of the run; needed for cosine alone, 0 for the others
   std::vector<std::uint64_t> milestones = {};  // of `step`, rising, counted from the run's first step
   double gamma = 0.1;                          // of `step`
   double final = 0;                            // of `cosine`

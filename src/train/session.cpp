@@ -121,7 +121,7 @@ std::span<const std::byte> Session::bytes_of(const Examples& examples, StateId i
 SectionId Session::section_for(SectionKind kind, std::size_t examples) const {
   RunShape smallest;
   for (const Section& section : plan_->program.sections) {
-    SNUG_CHECK(section.shape.length == 0, "section {} takes shorter examples, which are staged nowhere", to_string(section.id()));
+    SNUG_CHECK(section.shape.length == 0, "section {} takes shorter examples, which are never staged", to_string(section.id()));
     const bool has_room = section.kind == kind && section.shape.examples >= static_cast<std::int64_t>(examples);
     if (has_room && (smallest == RunShape{} || section.shape < smallest)) smallest = section.shape;
   }
@@ -146,8 +146,8 @@ double Session::total_weight(const Examples& examples) const {
 }
 
 void Session::stage(const Examples& examples, std::size_t first, std::size_t count) {
-  // Rows of padding weigh nothing, but must be numbers: what an earlier microbatch left there, or the zeros a session begins
-  // with.
+  // Rows of padding have no weight, but must be numbers: what an earlier microbatch left there, or the zeros that a session
+  // starts with.
   for (const StagedInput& input : inputs_) {
     executor_->write(input.state,
                      bytes_of(examples, input.state).subspan(first * input.example_bytes, count * input.example_bytes));
@@ -155,7 +155,7 @@ void Session::stage(const Examples& examples, std::size_t first, std::size_t cou
 }
 
 Result Session::run(SectionKind kind, const Examples& examples, double total_weight) {
-  SNUG_CHECK(is_initialized_, "the session of '{}' begins with a file that nobody has read", plan_->program.name);
+  SNUG_CHECK(is_initialized_, "the session of '{}' starts from a file that has not been read", plan_->program.name);
   const auto microbatch = static_cast<std::size_t>(plan_->program.microbatch);
   const std::size_t total = examples.count;
   SNUG_CHECK(total <= std::numeric_limits<std::uint32_t>::max(), "{} examples in one batch", total);
@@ -192,7 +192,7 @@ Result Session::train_step(const Examples& examples) {
   Result result = run(SectionKind::micro, examples, total);
   if (!std::isfinite(result.loss)) {
     result.skipped = true;
-    // All that an update reads of the block.
+    // Everything that an update reads from the block.
     executor_->write_scalars(
         {.learning_rate = learning_rate_, .loss_scale = loss_scale_.scale, .skip_update = 1, .clip_norm = clip_norm_});
   }

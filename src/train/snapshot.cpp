@@ -22,15 +22,15 @@ namespace {
 
 constexpr std::string_view kChecksum = "snug.checksum";
 constexpr std::string_view kExtra = "snug.extra.";
-// Whatever the loss calls its second metric: files of all versions have it under this name.
+// The loss's second metric, whatever its name: files of all versions have it under this key.
 constexpr const char* kTestScore = "snug.test_accuracy";
-// Gradients are zero between steps, inputs are staged anew, scalars follow from the counters.
+// Gradients are zero between steps, inputs are staged at every step, scalars follow from the counters.
 constexpr std::array kSavedRoles{Role::parameter, Role::optimizer, Role::statistic};
 constexpr std::size_t kChecksumBytes = sizeof(std::uint64_t);
 
 bool is_checksum(std::string_view name) { return name == kChecksum; }
 
-// The metadata of one snapshot, and how its texts become numbers.
+// The metadata of one snapshot, with its texts parsed as numbers.
 class Metadata {
  public:
   Metadata(const std::map<std::string, std::string>& entries, std::string source)
@@ -43,7 +43,7 @@ class Metadata {
 
   const std::string& text(const std::string& key) const {
     const std::string* value = find(key);
-    if (value == nullptr) throw_user_error("{} is no snapshot: it has no '{}'", source_, key);
+    if (value == nullptr) throw_user_error("{} is not a snapshot: it has no '{}'", source_, key);
     return *value;
   }
 
@@ -57,7 +57,7 @@ class Metadata {
     return result;
   }
 
-  // For what snapshots did not always have.
+  // For entries that older snapshots do not have.
   template <typename T>
   T number_or(const std::string& key, T fallback) const {
     return find(key) == nullptr ? fallback : number<T>(key);
@@ -101,7 +101,7 @@ std::map<std::string, std::string> metadata_of(const Session& session, const Pro
 void verify_checksum(const io::SafetensorsReader& reader, const std::string& source) {
   const auto& tensors = reader.header().tensors;
   if (tensors.empty() || tensors.back().name != kChecksum || tensors.back().bytes != kChecksumBytes)
-    throw_user_error("{} is no snapshot: it does not end with '{}'", source, kChecksum);
+    throw_user_error("{} is not a snapshot: it does not end with '{}'", source, kChecksum);
   Crc64 checksum;
   std::vector<std::byte> buffer(kPieceBytes);
   for_each_piece(tensors.back().begin, buffer.size(), [&](std::size_t begin, std::size_t size) {
@@ -235,7 +235,7 @@ Progress load_snapshot(const fs::path& path, Session& session) {
                        in_quotes(match.tensors[i]->name), name_of(match.tensors[i]->dtype), name_of(wanted));
     }
   }
-  session.restore(info.counters);  // refuses before anything has changed
+  session.restore(info.counters);  // throws before anything has changed
   session.initialize_all_but(states);
   for (std::size_t i = 0; i < states.size(); ++i) {
     std::uint64_t at = match.tensors[i]->begin;
@@ -271,7 +271,7 @@ void prune_snapshots(const fs::path& run_folder, std::size_t keep, std::optional
   std::size_t kept = 0;
   for (const NumberedFile& file : snapshots_of(run_folder)) {
     if (kept++ < std::max<std::size_t>(keep, 1) || file.step == best_step) continue;
-    std::error_code ignored;  // one too many does no harm
+    std::error_code ignored;  // an extra snapshot does no harm
     fs::remove(file.path, ignored);
   }
 }

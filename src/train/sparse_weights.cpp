@@ -55,7 +55,8 @@ void read_sparse_tensor(const Session& session, std::size_t index, const std::fu
     const std::int64_t end = rows[r + 1];
     if (begin < end) {
       read_some(session, "sparse.weight", begin * size, (end - begin) * size, values);
-      // Eight packed columns begin on a whole byte, and column_at reads 4 bytes, which the store has behind the last one, too.
+      // Eight packed columns begin on a whole byte, and column_at reads 4 bytes, which the store has room for after the last one
+      // too.
       const std::int64_t whole = begin / 8 * 8;
       const std::int64_t first_byte = whole / 8 * slot.bits;
       read_some(session, "sparse.columns", first_byte, (end - 1) * slot.bits / 8 + 4 - first_byte, columns);

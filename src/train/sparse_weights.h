@@ -1,5 +1,5 @@
-// Sparse weights (ops/sparse.h) on their way out of a session: as the dense tensors that they stand for, a row at a time, so that
-// a dense tensor is never in memory as a whole.
+// Sparse weights (ops/sparse/sparse.h) read from a session as the dense tensors that they represent, a row at a time, so that a
+// dense tensor is never in memory as a whole.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ bool is_sparse_store(const Program& program, const State& state);
 // The dense tensors, in the order of the store.
 std::vector<io::TensorInfo> sparse_tensor_infos(const Program& program);
 
-// Hands over tensor `index`, output channel by output channel, in logical order (I, kh, kw).
+// Passes tensor `index` to `write`, output channel by output channel, in logical order (I, kh, kw).
 void read_sparse_tensor(const Session& session, std::size_t index, const std::function<void(std::span<const std::byte>)>& write);
 
 }  // namespace snug::train

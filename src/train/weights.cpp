@@ -36,8 +36,8 @@ struct OtherClassifier {
   std::int64_t classes = 0;        // in the file
 };
 
-// A layer whose parameters differ in their first dimension alone, which counts the classes, while all other parameters are alike.
-// It must be the last layer: another one's outputs are the next one's inputs, which would differ, too.
+// A layer whose parameters differ in their first dimension alone, the number of classes, while all other parameters match. It
+// must be the last layer: the outputs of any other are the next one's inputs, which would differ too.
 OtherClassifier find_other_classifier(const Program& program, std::span<const StateId> states,
                                       const io::SafetensorsHeader& header) {
   std::unordered_map<std::string_view, const io::TensorInfo*> in_file;
@@ -57,7 +57,7 @@ OtherClassifier find_other_classifier(const Program& program, std::span<const St
     other.names.push_back(expected.name);
     other.classes = shape[0];
   }
-  // All of the layer, or weight and bias would not go together.
+  // All of the layer, or weight and bias would not match.
   const auto is_torn = [&](StateId id) {
     const std::string& name = program.state(id).name;
     return layer_of(name) == layer_of(other.names.front()) && std::ranges::find(other.names, name) == other.names.end();
@@ -124,7 +124,7 @@ void read_weight(const io::WeightsFile& file, const io::TensorInfo& tensor, Sess
   });
 }
 
-// How much of a model of `total` tensors came from the file, which of the wanted states did not, and what the file has beside.
+// How much of a model of `total` tensors came from the file, which of the wanted states did not, and what else the file has.
 std::string describe_part(const io::TensorMatch& match, const Program& program, std::span<const StateId> states,
                           std::size_t total, std::string_view source, std::size_t unused) {
   std::vector<StateId> drawn;
@@ -162,7 +162,8 @@ void export_weights(const std::filesystem::path& path, const Session& session,
   std::vector<io::TensorInfo> tensors;
   tensors.reserve(states.size());
   for (const StateId id : states) tensors.push_back(io::tensor_of(program.state(id)));
-  // Sparse weights are as wide as other weights or narrower: behind them every tensor lies on a multiple of its element's size.
+  // Elements of sparse weights are not wider than those of others: after them every tensor lies on a multiple of its element's
+  // size.
   const std::vector<io::TensorInfo> sparse = sparse_tensor_infos(program);
   tensors.insert(tensors.end(), sparse.begin(), sparse.end());
 

@@ -24,20 +24,20 @@ std::map<std::string, std::string> weights_metadata(const data::Description& tra
 void export_weights(const std::filesystem::path& path, const Session& session,
                     const std::map<std::string, std::string>& metadata = {});
 
-// How names in a file become those of the model.
+// How names in a file are mapped to those of the model.
 struct ImportOptions {
-  std::string prefix;    // what every name in the file begins with, and the model's do not: "model."
-  bool partial = false;  // the file need not have everything, and may have more
+  std::string prefix;    // what every name in the file begins with and the model's do not: "model."
+  bool partial = false;  // the file may lack tensors and may have others
 };
 
 // From a safetensors file, an index of several or a folder with either (weights_file.h), a piece at a time. Every parameter and
-// running statistic must be there with its shape, as F64, F32, F16 or BF16; PyTorch's `num_batches_tracked` is passed over, and
-// so is all metadata. UserError naming the first that is missing, unknown or of another shape, how many more there are, and the
-// way out; the session is then as it was. What the file does not give keeps its initial value; a session that begins with a file
+// running statistic must be there with its shape, as F64, F32, F16 or BF16; PyTorch's `num_batches_tracked` and all metadata are
+// skipped. UserError naming the first that is missing, unknown or of another shape, how many more there are, and the remedy; the
+// session is then unchanged. What the file does not give keeps its initial value; a session that begins with a file
 // (Start::from_file) draws only that.
 //
-// One difference is no refusal: where the file's classifier has another number of classes, and all else is as it should be, the
-// classifier stays as the session has it, at its initial values for a new one: so is a model tuned to other data.
+// One difference is accepted: where only the file's classifier has another number of classes, the classifier keeps the session's
+// values (initial values in a new session), for fine-tuning on other data.
 //
 // The result says in a sentence what did not come from the file, and how much did where `partial` was asked for; otherwise it is
 // empty.

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
     PaperAccounting, BadInputs,
     testing::Values(
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --checkpoint sqrt",
-                 "the report has no checkpoint strategy 'sqrt'; use none, no-bn, every-M, residual-M or residual-M*, as in "
+                 "the paper has no checkpoint strategy 'sqrt'; use none, no-bn, every-M, residual-M or residual-M*, as in "
                  "residual-2*, or optimal:BYTES, as in optimal:30MB"},
         BadInput{"profile wrn-28-2 --batch 4 --accounting guess", "--accounting takes real or paper, not 'guess'"},
         BadInput{"profile vgg-16 --batch 4 --accounting paper --checkpoint residual-2",
@@ -116,14 +116,14 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Checkpointing, BadInputs,
     testing::Values(
-        BadInput{
-            "plan wrn-28-2 --batch 4 --checkpoint root",
-            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
-            "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
+        BadInput{"plan wrn-28-2 --batch 4 --checkpoint root",
+                 "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy (the last two also with a "
+                 "limit, as in "
+                 "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1"},
         BadInput{"profile wrn-28-2 --batch 4 --checkpoint every-0",
-                 "checkpoint is 'every-0'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a "
-                 "limit as in "
-                 "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
+                 "checkpoint is 'every-0'; it can be none, no-bn, sqrt, log, chen, optimal or greedy (the last two also with a "
+                 "limit, as in "
+                 "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1"},
         BadInput{"plan small-cnn --batch 4 --checkpoint residual-2",
                  "'small-cnn' has no residual blocks, so checkpoint 'residual-2' is not possible; use sqrt, log or "
                  "every-M"}));

@@ -152,8 +152,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"plan small-cnn --batch 10 --rounding nearest", "--rounding is about updates of 16 bits; leave it out with fp32"},
         Bad{"train small-cnn --precision int3", "--precision is 'int3'; it can be fp32, fp16, bf16"},
         Bad{"train small-cnn --checkpoint root",
-            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
-            "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*"},
+            "checkpoint is 'root'; it can be none, no-bn, sqrt, log, chen, optimal or greedy (the last two also with a limit, as "
+            "in "
+            "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1"},
         Bad{"train small-cnn --allow magic",
             "--allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse"},
         Bad{"sweep small-cnn --batch 10 --allow exact,sparse",
@@ -216,45 +217,45 @@ INSTANTIATE_TEST_SUITE_P(
             "{dir}/one_class/train/cat/1.png is neither a PNG nor a JPEG file"},
         Bad{"train small-cnn --out {dir}/new --classes 5",
             "the data 'embedded' has 10 classes; a classifier of 5 cannot tell them apart"},
-        Bad{"train small-cnn --out {dir}/new --image-size 64", "the images of embedded are 32x32 and cannot be had at 64x64"},
+        Bad{"train small-cnn --out {dir}/new --image-size 64", "the images of embedded are 32x32 and cannot be resized to 64x64"},
         Bad{"data info {dir}/nowhere",
             "data '{dir}/nowhere' cannot be read: there is no such folder; give embedded, cifar10 or the path of a folder"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Weights, BadRuns,
-    testing::Values(Bad{"train small-cnn --out {dir}/new --init {dir}/nowhere",
-                        "'{dir}/nowhere' cannot be read: No such file or directory"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/cut_weights",
-                        "'{dir}/cut_weights' is not a safetensors file, or is cut short: its header would have 1544 bytes"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/shorter_weights",
-                        "'{dir}/shorter_weights': tensor 'fc.bias' reaches beyond the end of the file, which may be cut short"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/broken_weights",
-                        "'{dir}/broken_weights': the header is not JSON in UTF-8 (byte 1 of it)"},
-                    Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights",
-                        "'{dir}/weights' has no tensor 'stem.conv.weight' and 36 more that the model 'wrn-10-1' needs; use "
-                        "weights of the same model, or take what fits with --init-partial"},
-                    Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights --init-partial",
-                        "'{dir}/weights' has none of the tensors of the model 'wrn-10-1'; use weights of the same model"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/weights --init-prefix model.",
-                        "no name in '{dir}/weights' begins with 'model.'; its first tensor is 'conv1.weight': give another "
-                        "--init-prefix, or none"},
-                    Bad{"train small-cnn --out {dir}/new --init-partial",
-                        "--init-partial is about the weights that --init names; give that, or leave it out"},
-                    Bad{"train small-cnn --out {dir}/new --init-prefix model.",
-                        "--init-prefix is about the weights that --init names; give that, or leave it out"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/empty",
-                        "the folder '{dir}/empty' has neither model.safetensors nor model.safetensors.index.json; name a "
-                        "safetensors file"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/sharded",
-                        "'{dir}/sharded/model.safetensors.index.json' names the file 'a.safetensors', which is not beside it; "
-                        "fetch that file, too"},
-                    Bad{"train small-cnn --out {dir}/new --init {dir}/elsewhere.json",
-                        "'{dir}/elsewhere.json': tensor 'conv1.weight' is in the file '../weights', which is no plain file name; "
-                        "shards lie beside their index"},
-                    Bad{"export {dir}/run", "'snug export' needs --to, as in 'snug export {dir}/run --to weights.safetensors'"},
-                    Bad{"export {dir}/run --to {dir}/empty", "'{dir}/empty' is a folder; name a file"},
-                    Bad{"export {dir}/run --to {dir}/nowhere/w",
-                        "'{dir}/nowhere/w' cannot be written: there is no folder '{dir}/nowhere'; make it first"}));
+    testing::Values(
+        Bad{"train small-cnn --out {dir}/new --init {dir}/nowhere", "'{dir}/nowhere' cannot be read: No such file or directory"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/cut_weights",
+            "'{dir}/cut_weights' is not a safetensors file, or is cut short: its header would have 1544 bytes"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/shorter_weights",
+            "'{dir}/shorter_weights': tensor 'fc.bias' reaches beyond the end of the file, which may be cut short"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/broken_weights",
+            "'{dir}/broken_weights': the header is not JSON in UTF-8 (byte 1 of it)"},
+        Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights",
+            "'{dir}/weights' has no tensor 'stem.conv.weight' and 36 more that the model 'wrn-10-1' needs; use "
+            "weights of the same model, or take what fits with --init-partial"},
+        Bad{"train wrn-10-1 --out {dir}/new --init {dir}/weights --init-partial",
+            "'{dir}/weights' has none of the tensors of the model 'wrn-10-1'; use weights of the same model"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/weights --init-prefix model.",
+            "no name in '{dir}/weights' begins with 'model.'; its first tensor is 'conv1.weight': give another "
+            "--init-prefix, or none"},
+        Bad{"train small-cnn --out {dir}/new --init-partial",
+            "--init-partial is about the weights that --init names; give that, or leave it out"},
+        Bad{"train small-cnn --out {dir}/new --init-prefix model.",
+            "--init-prefix is about the weights that --init names; give that, or leave it out"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/empty",
+            "the folder '{dir}/empty' has neither model.safetensors nor model.safetensors.index.json; name a "
+            "safetensors file"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/sharded",
+            "'{dir}/sharded/model.safetensors.index.json' names the file 'a.safetensors', which is not beside it; "
+            "fetch that file, too"},
+        Bad{"train small-cnn --out {dir}/new --init {dir}/elsewhere.json",
+            "'{dir}/elsewhere.json': tensor 'conv1.weight' is in the file '../weights', which is not a plain file name; "
+            "shards lie beside their index"},
+        Bad{"export {dir}/run", "'snug export' needs --to, as in 'snug export {dir}/run --to weights.safetensors'"},
+        Bad{"export {dir}/run --to {dir}/empty", "'{dir}/empty' is a folder; name a file"},
+        Bad{"export {dir}/run --to {dir}/nowhere/w",
+            "'{dir}/nowhere/w' cannot be written: there is no folder '{dir}/nowhere'; make it first"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Folders, BadRuns,
@@ -285,20 +286,20 @@ INSTANTIATE_TEST_SUITE_P(
     Memory, BadRuns,
     testing::Values(
         Bad{"train small-cnn --out {dir}/new --budget 1MB --threads 1",
-            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 1757760 bytes "
+            "small-cnn at batch 100 does not fit 1000000 bytes: the smallest budget that it fits is 1757760 bytes "
             "(1.76 MB), with microbatches of 10 and checkpoint optimal:1, where the largest values alive are 'd.pool1' "
             "(655.36 KB), 'conv1.again' (655.36 KB) and 'plain_input.again' (122.88 KB); give that much, or allow smaller "
             "microbatches with --min-microbatch (now 10; about 439.87 KB with 1), or add precision (about 975.94 KB) to --allow "
             "(about 854.72 KB with sparse too)",
             3},
         Bad{"plan small-cnn --batch 100 --budget 1MB --threads 1 --allow exact",
-            "small-cnn at batch 100 does not fit 1000000 bytes: the least that it can be trained in is 14839680 bytes "
+            "small-cnn at batch 100 does not fit 1000000 bytes: the smallest budget that it fits is 14839680 bytes "
             "(14.84 MB), with microbatches of 100 and checkpoint optimal:1 and weights updated in backward, where the "
             "largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and 'input.again' (1.23 MB); give that "
             "much, or add microbatch to --allow, or add precision (about 8.04 MB) to --allow, or use a smaller --batch",
             3},
         Bad{"train small-cnn --out {dir}/new --microbatch 100 --budget 3MB --threads 1",
-            "small-cnn at batch 100 does not fit 3000000 bytes: the least that it can be trained in with --microbatch 100 is "
+            "small-cnn at batch 100 does not fit 3000000 bytes: the smallest budget that it fits with --microbatch 100 is "
             "14839680 bytes (14.84 MB), with microbatches of 100 and checkpoint optimal:1 and weights updated in backward, "
             "where the largest values alive are 'd.pool1' (6.55 MB), 'conv1.again' (6.55 MB) and 'plain_input.again' (1.23 "
             "MB); give that much, or leave out --microbatch, so that a smaller one can be chosen, or add precision (about 8.04 "

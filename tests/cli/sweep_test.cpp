@@ -153,8 +153,8 @@ TEST(Sweep, BadFlagsGetOneSentence) {
   expect_refused(with({"--budgets", "5MB"}), 2, "6.7MB..24MB");
   expect_refused(with({"--budgets", "one..two"}), 2, "--budgets");
   expect_refused(with({"--budgets", ".."}), 2, "--budgets");
-  expect_refused(with({"--budgets", "10KB..3MB"}), 3, "the least that it can be trained in");
-  expect_refused(with({"--budgets", "10KB..20KB"}), 3, "the least that it can be trained in");
+  expect_refused(with({"--budgets", "10KB..3MB"}), 3, "the smallest budget that it fits");
+  expect_refused(with({"--budgets", "10KB..20KB"}), 3, "the smallest budget that it fits");
   expect_refused(with({"--points", "0"}), 2, "--points");
   expect_refused(with({"--points", "many"}), 2, "--points");
   expect_refused(with({"--steps", "0"}), 2, "--steps");

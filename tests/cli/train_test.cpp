@@ -111,7 +111,7 @@ TEST(Train, RefusesABudgetThatIsTooSmallWithTheLeastThatWouldDo) {
   const TemporaryFolder folder;
   const Ended refused = run_snug(train(folder / "run", {"--budget", "100KB"}));
   EXPECT_EQ(refused.exit_code, 3);
-  const std::string before = "the least that it can be trained in is ";
+  const std::string before = "the smallest budget that it fits is ";
   const std::size_t at = refused.err.find(before);
   ASSERT_NE(at, std::string::npos) << refused.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "run")) << "a refused run leaves nothing behind";
@@ -168,9 +168,9 @@ TEST(Train, ASavedPlanIsRunAsItIs) {
     EXPECT_FALSE(std::filesystem::exists(folder / "refused"));
     return refused.err;
   };
-  EXPECT_EQ(refusal({"--batch", "40"}, 2), "snug: '" + file + "': the plan is one for batches of 20, not of 40\n");
+  EXPECT_EQ(refusal({"--batch", "40"}, 2), "snug: '" + file + "': the plan is for batches of 20, not of 40\n");
   EXPECT_NE(refusal({"--momentum", "0.8"}, 2).find("it has sgd of 'bn1.bias' momentum=0.9"), std::string::npos);
-  EXPECT_NE(refusal({"--freeze", "conv1"}, 2).find("the plan is one of another 'small-cnn'"), std::string::npos);
+  EXPECT_NE(refusal({"--freeze", "conv1"}, 2).find("the plan is for another 'small-cnn'"), std::string::npos);
   EXPECT_EQ(refusal({"--checkpoint", "sqrt"}, 2), "snug: the plan in '" + file + "' is run as it is; leave out --checkpoint\n");
   EXPECT_NE(refusal({"--budget", "1MB"}, 3).find("does not fit 1000000 bytes: it takes "), std::string::npos);
 }

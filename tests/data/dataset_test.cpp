@@ -72,9 +72,9 @@ TEST(OpenDataset, WhatIsNoFolderIsRefused) {
 }
 
 TEST(OpenDataset, SizesThatCannotBeAreRefused) {
-  expect_has(open_error("embedded", {.image_size = 64}), "cannot be had at 64x64");
+  expect_has(open_error("embedded", {.image_size = 64}), "cannot be resized to 64x64");
   EXPECT_EQ(open_dataset("embedded", {.image_size = 32})->description().width, 32);
-  expect_has(open_error("cifar10", {.image_size = 64}), "cannot be had at 64x64");
+  expect_has(open_error("cifar10", {.image_size = 64}), "cannot be resized to 64x64");
   expect_has(open_error("embedded", {.image_size = -1}), "1 to 4096");
   expect_has(open_error("embedded", {.image_size = 5000}), "1 to 4096");
 }

@@ -190,7 +190,7 @@ TEST(Image, HugeSizesAreRefusedBeforeAnythingIsAllocated) {
   const ByteString png = make_png(4, 4, gradient(4, 4, 3));
   expect_has(refusal(with_png_size(png, 0x7FFFFFFF, 0x7FFFFFFF)), "2147483647x2147483647 pixels");
   expect_has(refusal(with_png_size(png, 30'001, 1)), "30001x1 pixels");
-  expect_has(refusal(with_png_size(png, 20'000, 20'000)), "at most 30000 a side and 100000000 in all");
+  expect_has(refusal(with_png_size(png, 20'000, 20'000)), "at most 30000 per side and 100000000 in total");
   expect_has(refusal(with_png_size(png, 0, 4)), "cut short or corrupt");
   // A JPEG's size lies in its frame header, FF C0: length, precision, height, width.
   ByteString jpeg = make_jpeg(16, 16, gradient(16, 16, 3));

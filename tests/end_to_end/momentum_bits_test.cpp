@@ -103,7 +103,7 @@ TEST(MomentumBits, GoesWithWeightsOf16BitsHoweverTheyAreRounded) {
 
 // A weight of one and updates far below the distance of its neighbors: by chance they add up to what they should, to nearest
 // to nothing.
-TEST(MomentumBits, SmallUpdatesOf16BitsSurviveWhenRoundedByChance) {
+TEST(MomentumBits, SmallUpdatesOf16BitsSurviveWhenRoundedStochastically) {
   const Backend backend = backends::cpu_backend(2);
   const auto moved = [&](bool stochastic) {
     const CompileOptions options{

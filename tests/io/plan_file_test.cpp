@@ -195,7 +195,7 @@ TEST(PlanFile, TextsThatAreNoPlanAreRefused) {
   EXPECT_EQ(message(replaced("place states 0 ", "place states -64 ")),
             "the plan's placement has '-64' where a number of bytes belongs");
   EXPECT_EQ(message(replaced("red_zone 0 ", "red_zone 1 ")), "the plan has red zones of 1 bytes");
-  EXPECT_EQ(message(good + "x"), "the plan has 'x' behind its placement");
+  EXPECT_EQ(message(good + "x"), "the plan has 'x' after its placement");
   EXPECT_NE(message("x" + good).find("line 1"), std::string::npos);
 }
 

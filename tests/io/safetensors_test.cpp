@@ -135,7 +135,7 @@ TEST(Safetensors, BytesMustBelongToExactlyOneTensor) {
   EXPECT_EQ(two("[0,4]", "[5,9]", 9), "FILE: tensor 'b' begins at 5, beyond the end of the one before it at 4");
   EXPECT_EQ(two("[1,5]", "[5,9]", 9), "FILE: tensor 'a' begins at 1, beyond the end of the one before it at 0");
   EXPECT_EQ(two("[0,4]", "[4,8]", 7), "FILE: tensor 'b' reaches beyond the end of the file, which may be cut short");
-  EXPECT_EQ(two("[0,4]", "[4,8]", 9), "FILE: 1 bytes behind the last tensor belong to none");
+  EXPECT_EQ(two("[0,4]", "[4,8]", 9), "FILE: 1 bytes after the last tensor belong to none");
   EXPECT_EQ(refusal(file_with(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)"
                               R"("a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
                               0)),

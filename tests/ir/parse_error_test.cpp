@@ -30,8 +30,8 @@ void expect_refusals(const std::vector<Case>& cases) {
 
 TEST(ParseErrors, OfTheFirstLine) {
   expect_refusals({
-      {"", "the text is no program: its first line must begin with 'program'"},
-      {"\n  \n", "the text is no program: its first line must begin with 'program'"},
+      {"", "the text is not a program: its first line must begin with 'program'"},
+      {"\n  \n", "the text is not a program: its first line must begin with 'program'"},
       {"hello", "line 1 of the program: expected 'program' before 'hello'"},
       {"\n\nsection micro", "line 3 of the program: expected 'program' before 'section micro'"},
       {"programs p batch 1 microbatch 1", "line 1 of the program: expected 'program' before 'programs p batch 1 microbatch 1'"},
@@ -69,7 +69,7 @@ TEST(ParseErrors, OfStates) {
       {state("w : f32[4] parameter trainable host"), "line 2 of the program: unexpected text at the end of the line"},
       {state("w : f32[4] parameter\nstate w : f32[4] parameter"), "line 3 of the program: state 'w' appears twice"},
       {state("w : f32[4] parameter\nsection micro\nstate v : f32[4] parameter"),
-       "line 4 of the program: states must stand before the first section"},
+       "line 4 of the program: states must come before the first section"},
   });
 }
 
@@ -79,7 +79,7 @@ TEST(ParseErrors, OfNodes) {
   };
   const std::string make = "%a = make() {shape=[4]} : f32[4] activation ; forward\n";
   expect_refusals({
-      {"program p batch 1 microbatch 1\n" + make, "line 2 of the program: a node stands outside a section"},
+      {"program p batch 1 microbatch 1\n" + make, "line 2 of the program: a node is outside a section"},
       {"program p batch 1 microbatch 1\nsection middle", "line 2 of the program: 'middle' is not a section"},
       {node("= make()"), "line 4 of the program: expected a name before '= make()'"},
       {node("%a make()"), "line 4 of the program: expected '=' before 'make()'"},

@@ -136,7 +136,7 @@ TEST(Verify, TwoOutputsOfANodeDoNotLieInTheSameBytes) {
 
 TEST(Verify, BytesAreTakenOnlyFromAnInputOfTheSameNode) {
   EXPECT_EQ(defect(kMakeA + "%b = copy(%a) : f32[4] activation ; forward\n%c = copy(%b) : f32[4] activation in %a ; forward\n"),
-            "section micro: %c takes the bytes of a value that is no input of its node");
+            "section micro: %c takes the bytes of a value that is not an input of its node");
 }
 
 TEST(Verify, BytesOfAStateAreNeverTaken) {
@@ -199,11 +199,11 @@ TEST(Verify, TheNodeItselfDoesNotReadTheBytesItOverwritesThroughAnotherOperand) 
 TEST(Verify, AWorkspaceBelongsToOneNodeAlone) {
   const std::string node = "%b = copy(%a) : f32[4] activation using k workspace %s u8[64] ; forward\n";
   EXPECT_EQ(defect(kMakeA + node + "%c = copy(%s) : u8[64] activation ; forward\n"),
-            "section micro: %s is no workspace of this node alone");
+            "section micro: %s is not a workspace of this node alone");
   Program program = parse(with_states(kMakeA + node));
   Section& section = program.sections[0];
   section.nodes[1].workspace = section.nodes[0].outputs[0];
-  EXPECT_EQ(defect_of(program), "section micro: %a is no workspace of this node alone");
+  EXPECT_EQ(defect_of(program), "section micro: %a is not a workspace of this node alone");
 }
 
 TEST(Verify, IdsThatDoNotExistAreReportedNotFollowed) {
@@ -220,9 +220,10 @@ TEST(Verify, IdsThatDoNotExistAreReportedNotFollowed) {
             "section micro: an output does not exist\n  in: a copy node with operands that do not exist");
   EXPECT_EQ(broken([&](Section&, Node& node) { node.workspace = nowhere; }),
             "section micro: the workspace does not exist\n  in: a copy node with operands that do not exist");
-  EXPECT_EQ(broken([&](Section& section, Node& node) { section.value(node.outputs[0]).shares = nowhere; }),
-            "section micro: %b takes the bytes of a value that is no input of its node\n  in: a copy node with operands that do "
-            "not exist");
+  EXPECT_EQ(
+      broken([&](Section& section, Node& node) { section.value(node.outputs[0]).shares = nowhere; }),
+      "section micro: %b takes the bytes of a value that is not an input of its node\n  in: a copy node with operands that do "
+      "not exist");
   EXPECT_EQ(broken([&](Section&, Node& node) { node.op = nullptr; }),
             "section micro: the node has no op\n  in: a node without op");
   EXPECT_EQ(broken([&](Section& section, Node& node) { section.value(node.outputs[0]).state = StateId(1000); }),

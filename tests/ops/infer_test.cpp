@@ -234,7 +234,7 @@ TEST(Infer, LossInputAndUpdate) {
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]/channels_last", kScalars}, image + "bits=16"), "f16[5x3x8x8]/channels_last");
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]", kScalars}, image + "bits=16, bfloat=1"), "bf16[5x3x8x8]");
   EXPECT_EQ(infer("image_input", {"u8[5x3x8x8]", kScalars}, image + "bits=8"),
-            "image_input: 8 bits a value is not possible; use 16, 32 or 64");
+            "image_input: 8 bits per value are not possible; use 16, 32 or 64");
   EXPECT_EQ(infer("image_input", {"f32[5x3x8x8]", kScalars}, image + "bits=32"),
             "image_input: the images are f32; they must be u8");
   EXPECT_EQ(infer("image_input", {"u8[5x2x8x8]", kScalars}, image + "bits=32"),

@@ -61,7 +61,7 @@ TEST(DropGradients, GradientsAreAddedToTheDecayedMomentumAndTheUpdateOnlySteps) 
 }
 
 // In bfloat16s a microbatch's gradient may be less than half the distance to the momentum's neighbor.
-TEST(DropGradients, AdditionsAreRoundedByChanceWhereTheUpdateIs) {
+TEST(DropGradients, AdditionsAreRoundedStochasticallyWhereTheUpdateIs) {
   const auto in_bfloats = [](std::string text) {
     for (std::size_t at = 0; (at = text.find("f32[", at)) != std::string::npos;) text.replace(at, 3, "bf16");
     return text;

@@ -67,7 +67,7 @@ TEST(Validate, EveryItemHasAnOffset) {
 TEST(Validate, OffsetsAreMultiplesOfTheAlignmentAndNotNegative) {
   const Problem problem = problem_of({{"##", 1}});
   EXPECT_TRUE(contains(complaint(problem, {{Bytes(-64)}, Bytes(0)}), "negative"));
-  EXPECT_TRUE(contains(complaint(problem, {{Bytes(32)}, Bytes(96)}), "no multiple of 64"));
+  EXPECT_TRUE(contains(complaint(problem, {{Bytes(32)}, Bytes(96)}), "not a multiple of 64"));
   EXPECT_EQ(complaint({.items = problem.items, .alignment = Bytes(32)}, {{Bytes(32)}, Bytes(96)}), "");
 }
 
@@ -112,7 +112,7 @@ class Vandal {
       case 1:
         offset += Bytes(random_.between(1, kAlignment.count() - 1));
         damaged_.height = top();
-        return "no multiple of";
+        return "not a multiple of";
       case 2:
         offset = kAlignment * -random_.between(1, 1000);
         return "negative";

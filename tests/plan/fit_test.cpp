@@ -61,7 +61,7 @@ TEST_F(FitTest, TheBudgetThatARefusalNamesIsEnoughAndOneByteLessIsNot) {
   FitRequest request = small_cnn_request(40);
   request.budget = Bytes(1000);
   const std::string message = refusal(request, backend_);
-  const std::string before = "the least that it can be trained in is ";
+  const std::string before = "the smallest budget that it fits is ";
   const std::size_t at = message.find(before);
   ASSERT_NE(at, std::string::npos) << message;
   const Bytes least(std::stoll(message.substr(at + before.size())));

@@ -1,4 +1,4 @@
-// A backend for planning without a device: a kernel for every op that accepts what it is asked and can never run.
+// A backend for planning without a device: a kernel for every op that accepts any node and can never run.
 //
 //   const AcceptingBackend backend({.workspace = {{"conv2d", Bytes(4096)}}, .refuses_accumulation = {"conv2d_grad_weight"}});
 //   const Plan plan = compile(graph, backend);
@@ -18,12 +18,12 @@ namespace snug::testing {
 
 struct AcceptingOptions {
   std::map<std::string_view, Bytes> workspace = {};      // by op; none for the others
-  std::set<std::string_view> refuses_accumulation = {};  // ops whose kernel makes only fresh values
+  std::set<std::string_view> refuses_accumulation = {};  // ops whose kernel cannot accumulate
   std::set<std::string_view> refuses = {};               // ops whose kernel refuses everything
   std::set<std::string_view> missing = {};               // ops without a kernel
 };
 
-// A kernel's `match` is a plain function, so the options are found through the one backend that is alive.
+// A kernel's `match` is a plain function, so it finds the options through the only backend that exists.
 class AcceptingBackend : public Backend {
  public:
   explicit AcceptingBackend(AcceptingOptions options = {}) : options_(std::move(options)) {

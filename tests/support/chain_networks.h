@@ -1,4 +1,4 @@
-// Networks that one value alone does not carry on: what a chain must be cut beside.
+// Networks in which more than one value carries on, so that chains are harder to cut.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace snug::testing {
 
 inline constexpr int kLayers = 16;
 
-// Every layer also reads the images: they are made from bytes that stay.
+// Every layer also reads the images, which are recomputed from their bytes.
 inline Program images_for_every_layer() {
   frontend::GraphBuilder b("images-for-every-layer", 4);
   const ValueId images = b.images({.channels = 3, .height = 16, .width = 16});
@@ -41,7 +41,7 @@ inline Program encoder_and_decoder() {
   return std::move(b).finish();
 }
 
-// Two values lead from step to step, and every step reads a mask that is drawn anew wherever it is wanted.
+// Two values carry on from step to step, and every step reads a mask that is drawn again wherever it is read.
 inline Program recurrent(bool has_mask = false) {
   frontend::GraphBuilder b("recurrent", 64);
   const ValueId x = b.features({32});

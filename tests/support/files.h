@@ -1,4 +1,4 @@
-// Files as bytes, in a folder that is gone when the test ends.
+// Files as bytes, in a folder that is removed when the test ends.
 #pragma once
 
 #include <filesystem>

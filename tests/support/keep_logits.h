@@ -1,8 +1,8 @@
 // Logits for tests. A program keeps no logits: they die inside the evaluation section. But a value of a section can be made a
-// version of a state, and then its bytes outlive the section: no op, no copy, no path of its own in the runtime.
+// version of a state, and then its bytes outlive the section, without an op, a copy or support by the runtime.
 //
-//   %logits = linear(...) ; softmax_cross_entropy(%logits, ...)   ->   logits@1 = linear(...) ; softmax_cross_entropy(logits@1,
-//   ...)
+//   %logits = linear(...)                              ->   logits@1 = linear(...)
+//   ... = softmax_cross_entropy(%logits, ...)                ... = softmax_cross_entropy(logits@1, ...)
 #pragma once
 
 #include <algorithm>

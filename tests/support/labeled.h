@@ -1,4 +1,4 @@
-// Images, or features, with a label each: what most tests train on, as the named inputs that a session takes.
+// Images or features with one label each, on which most tests train, as the named inputs that a session takes.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class Labeled {
       : inputs_{data::NamedBytes{.name = name, .bytes = images}, {.name = "labels", .bytes = std::as_bytes(labels)}},
         count_(labels.size()) {}
 
-  // Valid for as long as this is.
+  // Valid as long as this object.
   operator train::Examples() const { return {.inputs = inputs_, .count = count_}; }  // NOLINT(google-explicit-constructor)
 
  private:

@@ -1,4 +1,4 @@
-// A PNG file of one color, for tests that need images on disk and do not care what they show.
+// A PNG file of one color, for tests that need images on disk with any content.
 #pragma once
 
 #include <cstdint>

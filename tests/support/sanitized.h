@@ -1,5 +1,5 @@
-// Whether a sanitizer watches: its heap keeps what was freed and maps terabytes, so that memory measured from outside says
-// nothing.
+// Whether a sanitizer is active: its heap keeps freed memory and maps terabytes, so that the
+// process's memory means nothing.
 #pragma once
 
 namespace snug::support {

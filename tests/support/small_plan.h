@@ -1,5 +1,5 @@
-// A network with everything that a plan file and a snapshot have to bring back: convolutions in the backend's layout, batch norm
-// with running statistics, dropout and augmentation that draw by seed and step, momentum.
+// A network with everything that a plan file and a snapshot must restore: convolutions in the backend's layout, batch norm with
+// running statistics, dropout and augmentation that draw by seed and step, momentum.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Every bit that training leaves in a session's states, to be compared with another's.
+// All bits of a session's states after training, for comparing sessions.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ std::vector<std::byte> state_bytes(const train::Session& session, Wanted wanted)
   return bytes;
 }
 
-// Of all but what is staged anew for each step.
+// Of all states except those staged for each step.
 inline std::vector<std::byte> state_bytes(const train::Session& session) {
   return state_bytes(session, [](Role role) { return role != Role::input && role != Role::scalar; });
 }

@@ -185,7 +185,7 @@ TEST(RandomBatches, WholeNumbersOfUnknownRangeAreRefused) {
   const Plan plan = compile(std::move(b).finish(), backends::reference_backend(1));
   EXPECT_EQ(
       message_of<UserError>([&] { RandomBatches(plan.program, 2, 1); }),
-      "there are no random batches for 'tokens': its input 'tokens' is i32[2x5], and nobody says how large its numbers may be");
+      "there are no random batches for 'tokens': its input 'tokens' is i32[2x5], and the range of its numbers is not known");
 }
 
 }  // namespace

@@ -207,8 +207,9 @@ TEST(Snapshot, EveryRefusalIsOneSentenceThatNamesTheFile) {
   EXPECT_EQ(message(replaced(R"("snug.format":"1")", R"("snug.format":"2")")),
             file + " has snapshot format 2; this Snug reads format 1");
   EXPECT_EQ(message(replaced(R"("snug.step":"0")", R"("snug.step":"x")")), file + ": 'snug.step' is 'x', not a number");
-  EXPECT_EQ(message(replaced("snug.checksum", "snug.cheeksum")), file + " is no snapshot: it does not end with 'snug.checksum'");
-  EXPECT_EQ(message(replaced("snug.position", "snug.pasition")), file + " is no snapshot: it has no 'snug.position'");
+  EXPECT_EQ(message(replaced("snug.checksum", "snug.cheeksum")),
+            file + " is not a snapshot: it does not end with 'snug.checksum'");
+  EXPECT_EQ(message(replaced("snug.position", "snug.pasition")), file + " is not a snapshot: it has no 'snug.position'");
   EXPECT_EQ(message(replaced(R"("snug.loss_scale":"1")", R"("snug.loss_scale":"0")")),
             "a loss scale of 0 is not possible; use a number above 0");
   std::string flipped = good;

@@ -125,7 +125,7 @@ TEST(WeightsIndex, FilesElsewhereAreRefused) {
   for (const std::string file : {"../x", "/etc/passwd", "a/b", "..", ".", "", "a\\\\b", "a\\u0000b"}) {
     const std::string text = refusal_of("{\"weight_map\": {\"a\": \"" + file + "\"}}");
     EXPECT_TRUE(text.starts_with("'i': tensor 'a' is in the file '")) << text;
-    EXPECT_TRUE(text.ends_with(", which is no plain file name; shards lie beside their index")) << text;
+    EXPECT_TRUE(text.ends_with(", which is not a plain file name; shards lie beside their index")) << text;
   }
 }
 
@@ -133,14 +133,14 @@ TEST(WeightsIndex, WhatIsNoIndexIsRefusedInOneSentence) {
   EXPECT_EQ(refusal_of(""), "'i' is not JSON in UTF-8 (byte 1 of it)");
   EXPECT_EQ(refusal_of("{\"weight_map\": {\"a\": \"b\"}"), "'i' is not JSON in UTF-8 (byte 26 of it)");
   EXPECT_EQ(refusal_of("{\"metadata\": {\"total_size\": 1e400}}"), "'i' is not JSON in UTF-8 (byte 33 of it)");
-  EXPECT_EQ(refusal_of("[]"), "'i' is not an index of weights: it is no object");
-  EXPECT_EQ(refusal_of("3"), "'i' is not an index of weights: it is no object");
+  EXPECT_EQ(refusal_of("[]"), "'i' is not an index of weights: it is not an object");
+  EXPECT_EQ(refusal_of("3"), "'i' is not an index of weights: it is not an object");
   EXPECT_EQ(refusal_of("{}"), "'i' is not an index of weights: it has no 'weight_map'");
   EXPECT_EQ(refusal_of("{\"metadata\": {\"weight_map\": {\"a\": \"b\"}}}"),
             "'i' is not an index of weights: it has no 'weight_map'");
   EXPECT_EQ(refusal_of("{\"weight_map\": {}}"), "'i': 'weight_map' names no tensor");
-  EXPECT_EQ(refusal_of("{\"weight_map\": [\"a\"]}"), "'i': 'weight_map' is no object of tensors and files");
-  EXPECT_EQ(refusal_of("{\"weight_map\": 7}"), "'i': 'weight_map' is no object of tensors and files");
+  EXPECT_EQ(refusal_of("{\"weight_map\": [\"a\"]}"), "'i': 'weight_map' is not an object of tensors and files");
+  EXPECT_EQ(refusal_of("{\"weight_map\": 7}"), "'i': 'weight_map' is not an object of tensors and files");
   EXPECT_EQ(refusal_of("{\"weight_map\": {\"a\": {\"b\": \"c\"}}}"), "'i': the file of tensor 'a' is not a text");
   EXPECT_EQ(refusal_of("{\"weight_map\": {\"a\": 5}}"), "'i': the file of tensor 'a' is not a text");
   EXPECT_EQ(refusal_of(map_of({{"a", "x"}, {"b", "y"}, {"a", "y"}})), "'i' has the tensor 'a' twice");

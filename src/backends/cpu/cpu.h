@@ -1,4 +1,5 @@
-// The CPU at full speed: oneDNN for convolutions and matrix products, own vectorized kernels for the rest, the reference last.
+// The CPU at full speed: oneDNN for convolutions and matrix products, our own vectorized kernels for the rest, the reference
+// last.
 #pragma once
 
 #include "ir/kernel.h"

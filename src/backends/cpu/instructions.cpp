@@ -21,7 +21,7 @@ namespace snug::backends::cpu {
 namespace {
 
 constexpr std::uint32_t kTileLeaf = 0x1d;
-// Palette 1 as the processor's manual has it, and as oneDNN's kernels are written for it.
+// Palette 1 as in the processor's manual and as oneDNN's kernels expect it.
 constexpr std::uint32_t kTiles = 8;
 constexpr std::uint32_t kRows = 16;
 constexpr std::uint32_t kRowBytes = 64;
@@ -33,7 +33,7 @@ struct NamedIsa {
   dnnl::cpu_isa isa;
 };
 
-// In oneDNN's words. Those below AMX first.
+// In oneDNN's terms. Those below AMX first.
 constexpr std::array<NamedIsa, 8> kNamed{{{"sse41", dnnl::cpu_isa::sse41},
                                           {"avx", dnnl::cpu_isa::avx},
                                           {"avx2", dnnl::cpu_isa::avx2},
@@ -43,7 +43,7 @@ constexpr std::array<NamedIsa, 8> kNamed{{{"sse41", dnnl::cpu_isa::sse41},
                                           {"avx512_core_bf16", dnnl::cpu_isa::avx512_core_bf16},
                                           {"avx512_core_amx", dnnl::cpu_isa::avx512_core_amx}}};
 
-// As oneDNN reads its variable: in any case, and words that it does not know are no limit.
+// As oneDNN reads its variable: case-insensitive, and unknown words are no limit.
 bool is_below_tiles(std::string value) {
   std::ranges::transform(value, value.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto* found = std::ranges::find(kNamed, value, &NamedIsa::name);
@@ -57,7 +57,7 @@ constexpr std::uint64_t kTileStates = (std::uint64_t{1} << 17U) | (std::uint64_t
 // The states that the operating system saves for a process.
 __attribute__((target("xsave"))) std::uint64_t saved_states() { return _xgetbv(0); }
 
-// Whether the kernel gives tiles to a process that asks. Asking is left to oneDNN: it makes signal frames larger.
+// Whether the kernel gives tiles to a process that asks. Only oneDNN asks, since that makes signal frames larger.
 bool kernel_gives_tiles() {
   constexpr int kGetSupportedStates = 0x1021;  // ARCH_GET_XCOMP_SUPP, since Linux 5.16
   std::uint64_t supported = 0;
@@ -100,7 +100,7 @@ std::optional<std::string> objection_to_tiles(const TileFacts& facts) {
 }
 
 AskedInstructions read_asked_instructions() {
-  constexpr std::size_t kLongest = 31;  // oneDNN passes over longer ones
+  constexpr std::size_t kLongest = 31;  // oneDNN ignores longer ones
   for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
     const char* value = std::getenv(variable);
     if (value == nullptr) continue;
@@ -118,7 +118,7 @@ InstructionLimit limit_instructions(const TileFacts& facts, const AskedInstructi
 
 void hold_onednn(const InstructionLimit& limit) {
   if (!limit.isa || dnnl::set_max_cpu_isa(*limit.isa) == dnnl::status::success) return;
-  if (dnnl::get_effective_cpu_isa() != dnnl::cpu_isa::avx512_core_amx) return;  // was told so by somebody else
+  if (dnnl::get_effective_cpu_isa() != dnnl::cpu_isa::avx512_core_amx) return;  // already limited by other code
   throw_user_error(
       "this program used oneDNN before Snug, and oneDNN computes with AMX, which ends in an illegal instruction here ({}); set "
       "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, or use Snug first",

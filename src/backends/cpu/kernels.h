@@ -1,4 +1,4 @@
-// Every kernel of the CPU backend but the reference's, which stand behind them; families.inc is the one list, best first.
+// Every kernel of the CPU backend except the reference's, which come last; families.inc is the one list, best first.
 #pragma once
 
 #include "ir/kernel.h"

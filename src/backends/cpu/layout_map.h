@@ -1,5 +1,5 @@
 // Where the elements of a value lie, in any layout that oneDNN describes: for copies that are not worth a library's kernel, and
-// for numbers of 16 bits, which a copy must not change.
+// for 16-bit numbers, which a copy must not change.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace snug::backends::cpu {
 
-// In every layout, blocked ones included, an element's place is a sum of one number for each of its indices.
+// In every layout, blocked ones included, an element's place is a sum of one number per index.
 class LayoutMap {
  public:
   static constexpr std::size_t kRank = 5;  // of a grouped convolution's weight
@@ -24,7 +24,7 @@ class LayoutMap {
   // In the order of the indices.
   std::int64_t elements() const { return size(0) * size(1) * size(2) * size(3) * size(4); }
 
-  // What one index adds.
+  // The summand of one index.
   std::int64_t place(std::size_t dim, std::int64_t index) const { return places_[dim][static_cast<std::size_t>(index)]; }
 
   std::int64_t operator()(const std::array<std::int64_t, kRank>& at) const {
@@ -34,7 +34,7 @@ class LayoutMap {
   }
 
  private:
-  std::array<std::vector<std::int64_t>, kRank> places_;  // dimensions that are not there have one index
+  std::array<std::vector<std::int64_t>, kRank> places_;  // missing dimensions have one index
 };
 
 // body(indices, number in the order of the indices) for elements [begin, end) of that order.

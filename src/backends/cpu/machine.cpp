@@ -44,31 +44,31 @@ Processor read_processor() {
   return processor;
 }
 
-// Of all convolutions of WRN-28-2, beside floats.
+// Of all convolutions of WRN-28-2, relative to floats.
 ProductSpeeds product_speeds(const Processor& processor, dnnl::cpu_isa isa) {
-  // Through floats, which a core converts in its own cache. Zen 4, kernel_bench --batch 10 --threads 1 --least --precision: 0.94
-  // to 1.03.
+  // Through floats, converted in a core's cache. Zen 4, kernel_bench --batch 10 --threads 1 --least
+  // --precision: 0.94 to 1.03.
   constexpr double kConverted = 0.97;
   switch (isa) {
     case dnnl::cpu_isa::avx512_core_bf16:
       // A Zen 4 multiplies a vector of pairs in the time of a vector of floats: by kernel_bench 1.97 on one thread, by
       // sparse_bench 1.74 on two.
       if (processor.vendor == "AuthenticAMD" && processor.family == 0x19) return {.bf16 = 1.9, .f16 = kConverted};
-      // Intel's do half as many of these in that time. A Xeon held below AMX, WRN-28-2 on two threads: 212 images/s in fp32, 121
-      // in bf16. With this figure the fixed table says the same of whole steps.
+      // Intel's processors do half as many in that time. A Xeon held below AMX, WRN-28-2 on two threads: 212 images/s in fp32,
+      // 121 in bf16. With this figure the fixed table says the same of whole steps.
       if (processor.vendor == "GenuineIntel") return {.bf16 = 0.53, .f16 = kConverted};
-      // Never measured: taken for its bytes, and neither for its speed nor against it.
+      // Not measured: 1, so that speed does not influence the choice.
       return {.bf16 = 1, .f16 = kConverted};
     case dnnl::cpu_isa::avx512_core_amx:
-      // oneDNN 2.6.3's products by tiles are fast, what stands around them is not. A Xeon with AMX, step_bench wrn-28-2 --batch
+      // oneDNN 2.6.3's products by tiles are fast, but the code around them is not. A Xeon with AMX, step_bench wrn-28-2 --batch
       // 100 --threads 2: 116 images/s in fp32, 79 in bf16. With this figure the fixed table says the same of whole steps.
       return {.bf16 = 0.63, .f16 = kConverted};
     case dnnl::cpu_isa::avx512_core:
     case dnnl::cpu_isa::avx512_core_vnni:
-      // oneDNN then makes a product of bf16 from several instructions. Zen 4 held to these, kernel_bench as above.
+      // oneDNN then makes a bf16 product from several instructions. Zen 4 limited to these, kernel_bench as above.
       return {.bf16 = 0.32, .f16 = kConverted};
     default:
-      return {.bf16 = kConverted, .f16 = kConverted};  // no convolutions of bf16
+      return {.bf16 = kConverted, .f16 = kConverted};  // no bf16 convolutions
   }
 }
 

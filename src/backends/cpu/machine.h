@@ -12,7 +12,7 @@ namespace snug::backends::cpu {
 // "AMD EPYC 9R14, avx512_core_bf16, oneDNN 2.6.3": what measured times depend on.
 std::string machine();
 
-// Who made the processor, and which generation it is, by CPUID.
+// The processor's vendor and generation, from CPUID.
 struct Processor {
   std::string vendor;  // "AuthenticAMD", "GenuineIntel"
   int family = 0;      // 0x19: Zen 3 and Zen 4

@@ -1,4 +1,4 @@
-// Splitting work over threads so that the result depends on how many were asked for and on nothing else.
+// Splitting work over threads so that the result depends only on how many were asked for.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ inline Range part_of(std::int64_t count, int index, int parts, std::int64_t grai
   return {cut(index), cut(index + 1)};
 }
 
-// body(part, range) once for each of `threads` parts, whichever thread runs it.
+// body(part, range) once for each of `threads` parts, on any thread.
 template <typename Body>
 void for_each_part(std::int64_t count, int threads, std::int64_t grain, const Body& body) {
 #pragma omp parallel for schedule(static, 1) num_threads(threads)
   for (int part = 0; part < threads; ++part) body(part, part_of(count, part, threads, grain));
 }
 
-// loop(first, count) over `count` elements on all threads; a few are not worth waking a thread for.
+// loop(first, count) over `count` elements on all threads, or on one if there are few.
 template <typename Loop>
 void run_on_parts(std::int64_t count, int threads, const Loop& loop) {
   constexpr std::int64_t kGrain = 32;  // a cache line of the narrowest elements
   for_each_part(count, count < 4096 ? 1 : threads, kGrain, [&](int, Range part) { loop(part.begin, part.size()); });
 }
 
-// A bound kernel made of a callable that holds all it needs.
+// A bound kernel from a callable that holds all it needs.
 template <typename Body>
 std::unique_ptr<BoundKernel> make_bound(Body body) {
   class Bound : public BoundKernel {

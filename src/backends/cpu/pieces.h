@@ -1,4 +1,4 @@
-// What kernels of several folders are made of.
+// Parts of kernels in several folders.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace snug::backends::cpu {
 
-// Pieces of other kernels, on all threads: out = a + b; to = from as floats, or back, rounded; out = sum + fresh, with the fresh
+// Parts of other kernels, on all threads: out = a + b; to = from as floats, or back, rounded; out = sum + fresh, with the new
 // floats rounded before they are added; and a plain copy.
 std::unique_ptr<BoundKernel> add_elements(DType dtype, const std::byte* a, const std::byte* b, std::byte* out, std::int64_t count,
                                           int threads);

@@ -87,7 +87,7 @@ KernelDef promoted(std::string_view name) {
   return {.name = name, .op = Original.op, .match = match_promoted<Original>, .bind = bind_promoted<Original>};
 }
 
-// One for every op, of the reference's kernel unless there is a faster one that takes floats alone.
+// One for every op, made from the reference's kernel unless there is a faster one for floats alone.
 class Promoted {
  public:
   Promoted() {
@@ -113,7 +113,7 @@ class Promoted {
     kernels_.push_back(&made_.back());
   }
 
-  // Kernels point to their names, backends to their kernels: neither may move.
+  // Kernels point to their names and backends to their kernels: neither may move in memory.
   std::deque<std::string> names_;
   std::deque<KernelDef> made_;
   std::vector<const KernelDef*> kernels_;

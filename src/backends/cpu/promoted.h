@@ -1,6 +1,6 @@
-// Every op on numbers of 16 bits, plainly: a kernel for floats, mostly the reference, with its 16-bit operands converted in the
-// workspace. Made from the reference's list, so a new op has one as soon as it has a reference kernel.
-// For what has no faster kernel; the room it takes is that of the operands as floats.
+// Every op on 16-bit numbers, the simple way: a kernel for floats, mostly the reference, with its 16-bit operands converted in
+// the workspace. Made from the reference's list, so a new op has one as soon as it has a reference kernel.
+// For ops without a faster kernel; the workspace is as large as the operands as floats.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What the CPU's kernels store: floats, or numbers of 16 bits that are computed with as floats.
+// What the CPU's kernels store: floats, or 16-bit numbers that are computed with as floats.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ T stored(double value) {
   if constexpr (std::is_same_v<T, float>) return static_cast<float>(value);
 }
 
-// The same of a float, without a look at what a double has beyond it.
+// The same for a float, faster than through a double.
 template <typename T>
 T stored_float(float value) {
   if constexpr (std::is_same_v<T, Bfloat16>) return {bfloat_from_float(value)};
@@ -51,13 +51,13 @@ T stored_float(float value) {
   if constexpr (std::is_same_v<T, float>) return value;
 }
 
-// As the code that backends share names them (backends/sparse_store.h).
+// By the name that shared code uses (backends/sparse_store.h).
 inline double real_of(Bfloat16 value) { return to_float(value); }
 inline double real_of(Half value) { return to_float(value); }
 inline void put_real(Bfloat16& place, double value) { place = stored<Bfloat16>(value); }
 inline void put_real(Half& place, double value) { place = stored<Half>(value); }
 
-// What values are stored as; computed with in f32, but for products that the processor has instructions for.
+// What values are stored as; computed with in f32, except for products that the processor has instructions for.
 using Reals = RealTypes<float, Bfloat16, Half>;
 
 inline bool is_stored(DType dtype) { return Reals::contains(dtype); }
@@ -66,7 +66,7 @@ inline bool is_16_bits(const Type& type) { return type.dtype == DType::bf16 || t
 // Stored elements, padding of the layout included.
 inline std::int64_t stored_elements(const Type& type) { return type.bytes().count() * 8 / bits_per_element(type.dtype); }
 
-// What `body` returns for a T of the dtype: body(T{}).
+// Returns body(T{}) for the T of the dtype.
 template <typename Body>
 auto with_storage(DType dtype, const Body& body) {
   SNUG_CHECK(is_stored(dtype), "no kernel here stores {}", name_of(dtype));

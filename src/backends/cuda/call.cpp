@@ -11,7 +11,7 @@ namespace {
 // Indices on the device are 32 bits.
 constexpr std::int64_t kMaxElements = std::numeric_limits<std::int32_t>::max();
 
-// What this backend asks of a layout; carries what the operands before have settled.
+// What this backend requires of layouts; remembers what earlier operands have fixed.
 class LayoutCheck {
  public:
   explicit LayoutCheck(Layouts layouts) : layouts_(layouts) {}

@@ -1,11 +1,11 @@
-// What a kernel of this backend is bound to, and the frame that makes a KernelDef of one function for each stored type:
+// What a kernel of this backend is bound to, and how to make a KernelDef from one function for each stored type:
 //
 //   template <typename T> std::unique_ptr<BoundKernel> bind_relu(const Call& call) {
 //     return call.launch([x = call.in<T>(0), ...](cudaStream_t stream) { launch::relu<T>(stream, x, ...); });
 //   }
 //   constinit const KernelDef relu = define<[]<typename T>() { return bind_relu<T>; }>("cuda_relu");
 //
-// T runs over `Reals`. A function that is no template is given as it is: define<bind_factor, kFactor>.
+// T runs over `Reals`. A function that is not a template is passed directly: define<bind_factor, kFactor>.
 //
 // Everything is read from types and attributes when a kernel is bound; its run() only enqueues. What changes between steps is
 // read on the device, from the scalar block.
@@ -38,7 +38,7 @@ inline constexpr DType kStoredAs<__nv_bfloat16> = DType::bf16;
 namespace snug::backends::cuda {
 
 enum class Layouts : std::uint8_t {
-  equal,   // any one, the same for all operands of rank 3 and more: the kernel goes by position
+  equal,   // any one, the same for all operands of rank 3 and more: the kernel works by position
   images,  // operands of rank 3 and more are channels-last: the kernel knows channels and pixels
   any,
 };
@@ -89,7 +89,7 @@ class Call {
     return reinterpret_cast<T*>(arguments_.outputs[i].data);
   }
   const Scalars* scalars(std::size_t i) const { return in<Scalars>(i); }
-  // What the attribute `accumulate` adds output 0 to; nullptr without it.
+  // The value to which the attribute `accumulate` adds output 0; nullptr without it.
   template <typename T>
   const T* addend() const {
     return accumulates(attributes()) ? in<T>(input_count() - 1) : nullptr;

@@ -1,4 +1,4 @@
-// What device code shares: stored types and the type they are computed in, vectors of 16 bytes, and the size of launches.
+// Shared device code: stored types and the type they are computed in, vectors of 16 bytes, and the size of launches.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct alignas(sizeof(T) * V) Pack {
   T at[V];
 };
 
-// How many fill 16 bytes, the widest access there is.
+// How many fill 16 bytes, the widest access.
 template <typename T>
 inline constexpr int kPack = 16 / sizeof(T);
 

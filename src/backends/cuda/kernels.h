@@ -1,4 +1,4 @@
-// Every kernel of the CUDA backend; families.inc is the one list, best first. What an op means stands in its file in ops/.
+// Every kernel of the CUDA backend; families.inc is the one list, best first. An op's file in ops/ says what it computes.
 #pragma once
 
 #include "ir/kernel.h"

@@ -36,7 +36,7 @@ Statistics<T> statistics_of(const Call& call, std::size_t mean, std::size_t vari
           .epsilon = call.attributes.real("epsilon")};
 }
 
-// What normalizing a block of channels of one example's group needs, in double.
+// What is needed to normalize a block of channels of one example's group, in double.
 struct BlockStatistics {
   double mean[kBlock];
   double inverse_deviation[kBlock];
@@ -51,7 +51,7 @@ struct BlockStatistics {
   double normalized(std::int64_t i, double x) const { return (x - mean[i]) * inverse_deviation[i]; }
 };
 
-// Two passes: the mean, then the squares of what differs from it. A group without valid examples gets mean 0 and variance 1.
+// Two passes: the mean, then the squared differences from it. A group without valid examples gets mean 0 and variance 1.
 template <typename T>
 void run_statistics(const Call& call) {
   const View<const T> x = call.input_pixels<T>(0);
@@ -103,15 +103,15 @@ void run_apply(const Call& call) {
         for (std::int64_t i = 0; i < block.size; ++i) {
           const std::int64_t c = block.first + i;
           const T value = static_cast<T>(of_block.normalized(i, x(n, c, p)) * weight(c) + bias(c));
-          y(n, c, p) = with_relu && value <= 0 ? T{0} : value;  // NaN passes, as through a ReLU of its own
+          y(n, c, p) = with_relu && value <= 0 ? T{0} : value;  // NaN passes, as through a separate ReLU
         }
       }
     }
   }
 }
 
-// The groups move the running statistics in turn, rounded each time, exactly as that many microbatches would. A group of v out of
-// the step's B rows moves them by 1 - (1 - momentum)^(v / B), so that a step weighs the same however it is split.
+// The groups update the running statistics in turn, rounded each time, exactly as that many microbatches would. A group of v of
+// the step's B rows has the momentum 1 - (1 - momentum)^(v / B), so that a step has the same weight however it is split.
 template <typename T>
 void run_running(const Call& call) {
   const View<const T> mean = call.input<T>(0);
@@ -146,7 +146,7 @@ void run_running(const Call& call) {
   });
 }
 
-// The gradient of a fused ReLU's output as it reaches batch norm: it passes where `apply` gave a positive number.
+// The gradient of a fused ReLU's output as batch norm gets it: it passes where `apply` gave a positive number.
 template <typename T>
 struct ThroughRelu {
   bool with_relu;
@@ -197,7 +197,7 @@ void run_grad_reduce(const Call& call) {
 }
 
 // dx = weight / deviation * (dy - mean of dy - normalized x * mean of dy * normalized x), the means over the group's valid
-// elements. Padding had no part in the statistics, and its gradient is 0.
+// elements. Padding is not in the statistics, and its gradient is 0.
 template <typename T>
 void run_grad_input(const Call& call) {
   const View<const T> dy = call.input_pixels<T>(0);

@@ -1,9 +1,9 @@
-// What a reference kernel runs on, and the frame that makes a KernelDef of a plain function template:
+// What a reference kernel runs on, and how to make a KernelDef from a plain function template:
 //
 //   template <typename T> void run_relu(const Call& call) { ... }
 //   constinit const KernelDef relu = define<[]<typename T>() { return run_relu<T>; }>("reference_relu");
 //
-// T runs over `Reals`. A function that is no template is given as it is: define<run_factor, kFactor>.
+// T runs over `Reals`. A function that is not a template is passed directly: define<run_factor, kFactor>.
 #pragma once
 
 #include <cstring>
@@ -18,7 +18,7 @@
 
 namespace snug::backends::reference {
 
-// Output 0 of a kernel, written once an element. With the attribute `accumulate` the last input is added: the result is rounded
+// Output 0 of a kernel, written once per element. With the attribute `accumulate` the last input is added: the result is rounded
 // to T first and then added in T, so the bits are those of a separate `add` node. Both may be the same bytes.
 template <typename T>
 class Result {
@@ -98,14 +98,14 @@ struct Call {
   }
 };
 
-// Every index by itself, so any number of threads gives the same bits.
+// Every index separately, so any number of threads gives the same bits.
 template <typename Body>
 void parallel_for(const Call& call, std::int64_t count, const Body& body) {
 #pragma omp parallel for schedule(static) num_threads(call.threads)
   for (std::int64_t i = 0; i < count; ++i) body(i);
 }
 
-// What the reference computes in.
+// The types that the reference computes in.
 using Reals = RealTypes<float, double>;
 
 using Signature = Elements;

@@ -6,8 +6,8 @@
 #include "backends/reference/kernels.h"
 #include "backends/reference/product_tile.h"
 
-// All three products go through tiles: pixels x channels for the forward pass and the data gradient, output x input channels for
-// the weight gradient. Taps that fall into the padding are left out.
+// All three products are computed in tiles: pixels x channels for the forward pass and the data gradient, output x input channels
+// for the weight gradient. Taps in the padding are left out.
 
 namespace snug::backends::reference {
 

@@ -18,7 +18,7 @@ class Copy final : public BoundKernel {
   Operand from_, to_;
 };
 
-// Bytes are bytes, whatever they stand for.
+// Copies bytes of any type.
 KernelMatch match(const KernelQuery& query) {
   if (query.inputs[0] != query.outputs[0]) return Refuse{"only a value of the same type and layout is the same bytes"};
   return Accept{};

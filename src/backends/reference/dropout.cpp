@@ -17,7 +17,7 @@ void run_dropout(const Call& call) {
   const auto per_example = static_cast<std::uint64_t>(elements_per_example(call.outputs[0].type, call.attributes));
   const PositionMap to_logical = PositionMap::to_row_major(call.outputs[0].type);
   parallel_for(call, y.elements(), [&](std::int64_t i) {
-    // Row-major within the batch is row-major within the example, behind the examples before it.
+    // Row-major within the batch is row-major within the example, after the examples before it.
     const std::uint64_t element = scalars.first_example * per_example + static_cast<std::uint64_t>(to_logical(i));
     const std::uint32_t word = ops::dropout_word(scalars.seed, scalars.step, key, element);
     y.set(i, ops::dropout_keeps(word, probability) ? x[i] / (1.0 - probability) : 0.0);

@@ -12,14 +12,14 @@ constexpr double kHalfRoot = std::numbers::sqrt2 / 2;
 constexpr double kTanhScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
 constexpr double kCubic = 0.044715;
 
-// By the complementary error function, which keeps its digits where x is far below zero. Minus infinity becomes NaN, so that an
+// With the complementary error function, which is precise where x is far below zero. Minus infinity becomes NaN, so that an
 // overflow stays visible.
 double gelu_of(double x, bool by_tanh) {
   if (by_tanh) return 0.5 * x * (1 + std::tanh(kTanhScale * x * (1 + kCubic * x * x)));
   return 0.5 * x * std::erfc(-x * kHalfRoot);
 }
 
-// The derivative of gelu. Its second part vanishes far from zero, where x times it would be infinity times 0.
+// The derivative of gelu. Its second term is zero far from zero, where computing it would be infinity times 0.
 double slope_of(double x, bool by_tanh) {
   if (by_tanh) {
     const double t = std::tanh(kTanhScale * x * (1 + kCubic * x * x));

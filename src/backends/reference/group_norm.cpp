@@ -31,7 +31,7 @@ double sum_over_group(const Geometry& g, std::int64_t group, const Value& value)
   return sum;
 }
 
-// All reads of a group come before its first write, except that of the element being written: x may give its bytes to y.
+// All reads of a group come before its first write, except that of the element being written: y may lie in x's bytes.
 template <typename T>
 void run_group_norm(const Call& call) {
   const View<const T> x = call.input_pixels<T>(0);

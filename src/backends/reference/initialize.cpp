@@ -6,7 +6,7 @@ namespace snug::backends::reference {
 
 namespace {
 
-// The input is only there for its type: its bytes are never read.
+// The input only gives the type: its bytes are never read.
 template <typename T>
 void run_fill(const Call& call) {
   const Result<T> w = call.result<T>();
@@ -40,7 +40,7 @@ constexpr Signature kBytes{.inputs = {Element::codes}, .outputs = {Element::code
 
 }  // namespace
 
-// Of real numbers, and of bytes: codes begin as zeros.
+// For real numbers and bytes: codes start as zeros.
 constinit const KernelDef fill{.name = "reference_fill",
                                .op = "fill",
                                .match =

@@ -1,5 +1,5 @@
-// The reference kernels: one for every op, under its name, so that the list of ops is theirs too. What an op means stands in its
-// file in ops/.
+// The reference kernels: one for every op, under its name, so that the list of ops is theirs too. An op's file in ops/ says what
+// it computes.
 #pragma once
 
 #include <array>

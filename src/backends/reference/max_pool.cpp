@@ -17,8 +17,8 @@ struct Winner {
   T value;
 };
 
-// The largest element of a window, the first of equals. A NaN is larger than any number, as in PyTorch. No window lies in the
-// padding alone.
+// The largest element of a window, the first of equals. A NaN is larger than any number, as in PyTorch. No window lies entirely
+// in the padding.
 template <typename T>
 Winner<T> winner_of(const PoolGeometry& g, const View<const T>& x, std::int64_t n, std::int64_t c, std::int64_t oh,
                     std::int64_t ow) {
@@ -34,7 +34,7 @@ Winner<T> winner_of(const PoolGeometry& g, const View<const T>& x, std::int64_t 
   return winner;
 }
 
-// The number of an input pixel in a window, row by row, the places in the padding counted.
+// The index of an input pixel in a window, row by row, counting places in the padding.
 std::int64_t number_in_window(const PoolGeometry& g, std::int64_t oh, std::int64_t ow, std::int64_t ih, std::int64_t iw) {
   const std::int64_t kh = ih - (oh * g.stride_height - g.padding_height);
   const std::int64_t kw = iw - (ow * g.stride_width - g.padding_width);
@@ -56,7 +56,7 @@ void run_max_pool(const Call& call) {
   }
 }
 
-// A thread makes whole bytes: one number of 8 bits, or two of 4.
+// A thread writes whole bytes: one 8-bit number, or two of 4 bits.
 template <typename T>
 void run_argmax(const Call& call) {
   const View<const T> x = call.input<T>(0);
@@ -82,7 +82,7 @@ void run_argmax(const Call& call) {
   }
 }
 
-// dx of a pixel is the sum of dy over the windows that it won: won(n, c, oh, ow, ih, iw) tells.
+// dx of a pixel is the sum of dy over the windows whose largest element it is: won(n, c, oh, ow, ih, iw).
 template <typename T, typename Won>
 void sum_over_won_windows(const Call& call, const PoolGeometry& g, const Won& won) {
   const View<const T> dy = call.input<T>(0);

@@ -6,8 +6,8 @@
 namespace snug::backends::reference {
 
 // sum(i, j) = sum over k of left(i, k) * right(k, j). The caller stages up to kDepth numbers k at a time, already converted to
-// double, and adds them with multiply(). Each sum is taken by itself and in the order of k, so its bits depend on neither the
-// tile it falls in nor the layout nor the machine's vectors.
+// double, and adds them with multiply(). Each sum is computed separately and in the order of k, so its bits do not depend on its
+// tile, the layout or the machine's vectors.
 class ProductTile {
  public:
   static constexpr std::int64_t kRows = 32;
@@ -15,10 +15,11 @@ class ProductTile {
   static constexpr std::int64_t kDepth = 32;
 
   void set_left(std::int64_t i, std::int64_t k, double value) { left_[i][k] = value; }
-  // All columns must be set, also those that the result does not have (to anything but a slow denormal; 0 will do).
+  // All columns must be set, even those that the result does not have (for example to 0; denormals are slow).
   void set_right(std::int64_t k, std::int64_t j, double value) { right_[k][j / 2][j % 2] = value; }
 
-  // Row i of the left factor belongs to row `rows[i]` of the sums: rows that take no part (a tap in the padding) are left out.
+  // Row i of the left factor belongs to row `rows[i]` of the sums: rows that do not contribute (a tap in the padding) are left
+  // out.
   void multiply(const std::int64_t* rows, std::int64_t row_count, std::int64_t depth) {
     for (std::int64_t i = 0; i < row_count; ++i) {
       Pair* sums = sums_[rows[i]];
@@ -37,7 +38,7 @@ class ProductTile {
   double sum(std::int64_t i, std::int64_t j) const { return sums_[i][j / 2][j % 2]; }
 
  private:
-  // Two doubles, spelled out because GCC 12 makes slow code of the plain loop at -O3 and fast code at -O2.
+  // Two doubles, explicitly, because GCC 12 compiles the plain loop to slow code at -O3 (though not at -O2).
   using Pair [[gnu::vector_size(16)]] = double;
 
   Pair sums_[kRows][kColumns / 2] = {};

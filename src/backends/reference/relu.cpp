@@ -36,7 +36,7 @@ void run_relu_grad_bits(const Call& call) {
   parallel_for(call, dx.elements(), [&](std::int64_t i) { dx.set(i, bit_at(bytes, to_bit(i)) ? dy[i] : T{0}); });
 }
 
-// A thread makes whole bytes; the bits behind the last element are 0.
+// A thread writes whole bytes; the bits after the last element are 0.
 template <typename T>
 void run_sign_bits(const Call& call) {
   const auto y = call.elementwise<T>(0);

@@ -8,8 +8,8 @@
 #include "ir/example_rows.h"
 
 // The target of a row is (1 - smoothing) at its label plus smoothing / K everywhere, as in PyTorch. A label outside [0, K) on a
-// row that weighs something means corrupt data (the data layer checks labels): the loss and that row's gradient become NaN, which
-// no run overlooks.
+// row with a weight above 0 means corrupt data (the data layer checks labels): the loss and that row's gradient become NaN, which
+// stops a run.
 
 namespace snug::backends::reference {
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// What each row weighs: nothing behind the valid examples.
+// The weight of each row: 0 after the valid examples.
 template <typename T>
 class RowWeights {
  public:
@@ -32,7 +32,7 @@ class RowWeights {
   const T* weights_;
 };
 
-// log of the sum of exponentials of row n; the largest is taken out, so that none overflows.
+// log of the sum of exponentials of row n; the largest is subtracted, so that none overflows.
 template <typename T>
 double log_sum_exp(const View<const T>& logits, std::int64_t n, std::int64_t classes) {
   double largest = logits(n, 0);
@@ -54,7 +54,7 @@ double loss_of_row(const View<const T>& logits, std::int64_t n, std::int64_t cla
   return loss;
 }
 
-// The first of equals counts as the largest; where there is a NaN nothing does.
+// The first of equals counts as the largest; with a NaN none does.
 template <typename T>
 bool label_is_largest(const View<const T>& logits, std::int64_t n, std::int64_t classes, std::int64_t label) {
   for (std::int64_t k = 0; k < classes; ++k) {
@@ -86,8 +86,8 @@ void run_loss(const Call& call) {
   std::memcpy(call.outputs[0].data, &metrics, sizeof metrics);
 }
 
-// (softmax - target) * weight * loss_scale / total_weight; 0 where a row weighs nothing. Each logit is read before its gradient
-// takes its place.
+// (softmax - target) * weight * loss_scale / total_weight; 0 where a row's weight is 0. Each logit is read before its gradient
+// overwrites it.
 template <typename T>
 void run_grad(const Call& call) {
   const View<const T> logits = call.input<T>(0);

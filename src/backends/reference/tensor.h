@@ -13,7 +13,7 @@ namespace snug::backends::reference {
 template <typename T>
 struct View {
   T* data = nullptr;
-  std::array<std::int64_t, Shape::kMaxRank> strides{};  // 0 for dimensions that are not there
+  std::array<std::int64_t, Shape::kMaxRank> strides{};  // 0 for missing dimensions
 
   std::int64_t offset(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0, std::int64_t l = 0) const {
     return i * strides[0] + j * strides[1] + k * strides[2] + l * strides[3];
@@ -28,7 +28,7 @@ View<T> view_of(const Operand& operand) {
   return {.data = reinterpret_cast<T*>(operand.data), .strides = strides_of(operand.type)};
 }
 
-// [N,C] or [N,C,H,W] with the dimensions behind the channel taken as one: they are one even stretch in both layouts.
+// [N,C] or [N,C,H,W] with the dimensions after the channel taken as one: in both layouts they have one stride.
 struct PixelShape {
   std::int64_t batch, channels, pixels;
 

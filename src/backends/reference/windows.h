@@ -12,13 +12,13 @@ struct Range {
   std::int64_t begin, end;  // half open
 };
 
-// Along one dimension: the input positions of window `out`, the padding left out.
+// Along one dimension: the input positions of window `out`, without padding.
 inline Range inputs_of(std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t in_size) {
   const std::int64_t begin = out * stride - padding;
   return {std::max<std::int64_t>(begin, 0), std::min(begin + kernel, in_size)};
 }
 
-// Along one dimension: the windows that cover input `in`, from the first that ends behind it to the last that begins at or before
+// Along one dimension: the windows that cover input `in`, from the first that ends after it to the last that begins at or before
 // it.
 inline Range windows_over(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
                           std::int64_t out_size) {

@@ -16,7 +16,7 @@ namespace snug::data {
 
 namespace {
 
-// All of CIFAR-10's own training set.
+// The whole training set of CIFAR-10.
 constexpr std::int64_t kMeasured = 50'000;
 constexpr std::int64_t kMetaLimit = 65'536;  // bytes of batches.meta.txt
 constexpr std::size_t kMostClasses = 256;    // a label is a byte
@@ -46,7 +46,7 @@ std::vector<Numbered> training_files(const std::filesystem::path& folder) {
     if (const auto number = batch_number(entry->path().filename().native())) files.push_back({*number, entry->path()});
   }
   if (error) throw_user_error("folder {} cannot be read: {}", folder.string(), error.message());
-  // data_batch_1.bin and data_batch_01.bin have one number: their names then say which is first.
+  // data_batch_1.bin and data_batch_01.bin have the same number: then their names decide.
   std::ranges::sort(
       files, [](const Numbered& a, const Numbered& b) { return a.number != b.number ? a.number < b.number : a.path < b.path; });
   return files;
@@ -73,8 +73,8 @@ std::vector<std::string> read_class_names(const std::filesystem::path& path) {
     if (!line.empty()) names.emplace_back(line);
   }
   if (names.empty() || names.size() > kMostClasses) {
-    throw_user_error("{} names {}: it should name 1 to {}, one a line", path.string(), counted(names.size(), "class", "classes"),
-                     kMostClasses);
+    throw_user_error("{} names {}: it should name 1 to {}, one per line", path.string(),
+                     counted(names.size(), "class", "classes"), kMostClasses);
   }
   return names;
 }

@@ -19,8 +19,8 @@ inline constexpr std::int64_t kCifarRecordBytes = 1 + 3 * kCifarPlane;
 bool is_cifar_folder(const std::filesystem::path& folder);
 
 // The folder's data_batch_N.bin (at least one; in order of N) to train on, test_batch.bin to test with, and the names of the
-// classes in batches.meta.txt, one a line; without that file there are ten, named by their numbers. `name` is how the data set is
-// to be called.
+// classes in batches.meta.txt, one per line; without that file there are ten, named by their numbers. `name` is the data set's
+// name.
 std::unique_ptr<Dataset> open_cifar(const std::filesystem::path& folder, const std::string& name);
 
 // Reads every batch of such a folder (see check_dataset).

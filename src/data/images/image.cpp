@@ -20,7 +20,7 @@ bool begins_with(std::span<const std::byte> bytes, std::initializer_list<unsigne
 void check_image_size(std::int64_t width, std::int64_t height, const std::string& name, const ImageLimits& limits) {
   if (width < 1 || height < 1) throw_user_error("{} has no pixels: it is {}x{}", name, width, height);
   if (width > limits.side || height > limits.side || width * height > limits.pixels) {
-    throw_user_error("{} is {}x{} pixels; at most {} a side and {} in all are read: make it smaller", name, width, height,
+    throw_user_error("{} is {}x{} pixels; at most {} per side and {} in total are read: make it smaller", name, width, height,
                      limits.side, limits.pixels);
   }
 }

@@ -1,5 +1,5 @@
-// The two decoders behind decode_image(). Both libraries report errors by jumping out of their C code; a jump is turned into an
-// exception at the call that it came from, where no C++ object is in between.
+// The two decoders behind decode_image(). Both libraries report errors by longjmp out of their C code; it becomes an exception at
+// the call that it came from, with no C++ object in between.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace snug::data {
 
-// The first bytes of an image, read to tell its kind, and then the rest.
+// A source that gives the first bytes of an image, already read to tell its kind, and then the rest.
 class Prefixed {
  public:
   static constexpr std::size_t kPrefix = 8;
@@ -24,10 +24,10 @@ class Prefixed {
   }
 
   std::span<const std::byte> prefix() const { return std::span(prefix_).first(prefix_bytes_); }
-  // Of a read that the system refused; 0 when there was none.
+  // The errno of a failed read; 0 when there was none.
   int error() const { return error_; }
 
-  // How many bytes were read; after a refusal as if the source ended here, and error() says why.
+  // How many bytes were read; after an error as if the source ended here, and error() says why.
   std::size_t read(std::span<std::byte> bytes) noexcept {
     const std::size_t from_prefix = std::min(bytes.size(), prefix_bytes_ - at_);
     std::memcpy(bytes.data(), prefix_.data() + at_, from_prefix);

@@ -23,8 +23,8 @@ namespace {
 
 // Decoding takes milliseconds for a photograph: a few hundred are enough for means and deviations.
 constexpr std::int64_t kMeasured = 256;
-// Where a file stands in the order by which files are set aside: eight bytes that look random, then the name. FNV-1a, then mixed:
-// names that differ by a digit must not stand together.
+// The sort key by which files are set aside: eight bytes that look random, then the name. FNV-1a, then mixed: names that differ
+// by a digit must not be neighbors.
 std::string place_of(std::string_view class_name, std::string_view file_name) {
   std::uint64_t hash = 0xCBF29CE484222325U;
   const auto add = [&](std::string_view text) {
@@ -106,7 +106,7 @@ class ImageFolder : public ImageDataset {
  private:
   struct Side {
     std::filesystem::path folder;
-    // Of names in the fingerprint. None where one folder holds both sides: which side a file is on then depends on the others.
+    // Of names in the fingerprint. Empty where one folder holds both sides: which side a file is on then depends on the others.
     std::string prefix;
     FileIndex files;
 
@@ -120,7 +120,7 @@ class ImageFolder : public ImageDataset {
     description_.fingerprint += fingerprint_of(side.name_of(description_.class_names[label], file));
   }
 
-  // The names of a class's images, in whatever order the system has them; what else lies there is counted.
+  // The names of a class's images, in whatever order the system has them; other files are counted.
   void for_each_image(const std::filesystem::path& folder, const std::function<void(std::string_view)>& take) {
     bool any = false;
     std::int64_t taken = 0;
@@ -150,7 +150,7 @@ class ImageFolder : public ImageDataset {
     }
   }
 
-  // A class of training need not be tested.
+  // A class need not have test images.
   void list_split(Side& side, const std::vector<std::string>& classes) {
     for (const std::string& class_name : classes) {
       ExternalSort names;
@@ -160,7 +160,7 @@ class ImageFolder : public ImageDataset {
     }
   }
 
-  // A tenth of each class, rounded, for testing; one image at least where there are some ten.
+  // A tenth of each class, rounded, for testing; at least one image if there are about ten.
   void list_and_divide() {
     std::int64_t images = 0;
     std::size_t largest = 0;
@@ -172,7 +172,7 @@ class ImageFolder : public ImageDataset {
       largest_images = std::max(largest_images, count);
     }
     if (test_.files.size() > 0 || images < 10) return;
-    // Each class was too small for a tenth of its own: all of it once more, and one image of the largest is for testing.
+    // Each class was too small for a tenth: divides them again, with one image of the largest for testing.
     train_.files = FileIndex();
     left_out_ = 0;
     unreadable_ = 0;
@@ -180,16 +180,16 @@ class ImageFolder : public ImageDataset {
     for (std::size_t label = 0; label < description_.class_names.size(); ++label) divide_class(label, label == largest ? 1 : 0);
   }
 
-  // How many of a class are for testing. Rounding has a turn: up for some classes and down for others, so that many small classes
-  // give a tenth together. It looks at the class alone: were rests handed on to the next class, a file that is added to one would
-  // move files of the others. Each class keeps one image to train on.
+  // How many images of a class are for testing. Some classes round up and others down, so that many small classes give a tenth
+  // together. It depends on the class alone: if remainders were carried to the next class, a file added to one would move files
+  // of the others. Each class keeps one image for training.
   static std::int64_t tests_of(std::size_t label, std::int64_t images, std::int64_t least) {
     const auto turn = static_cast<std::int64_t>((5 + 3 * label) % 10);  // 5, 8, 1, 4, 7, 0, 3, 6, 9, 2, 5, ...
     return std::min(std::max((images + turn) / 10, least), images - 1);
   }
 
-  // Lists a class and returns how many images it has. Those for testing are the first in the order of place_of: a file that is
-  // added moves at most one other to the other side.
+  // Lists a class and returns how many images it has. Those for testing are the first in the order of place_of: an added file
+  // moves at most one other to the other side.
   std::int64_t divide_class(std::size_t label, std::int64_t least) {
     const std::string& class_name = description_.class_names[label];
     ExternalSort names;
@@ -217,7 +217,7 @@ class ImageFolder : public ImageDataset {
   Side test_;
   BadImages bad_images_;
   std::int64_t unreadable_ = 0;  // images that are left out
-  std::int64_t left_out_ = 0;    // files that are no images
+  std::int64_t left_out_ = 0;    // files that are not images
   std::string first_left_out_;
 };
 

@@ -1,4 +1,4 @@
-// Folders of PNG and JPEG files, one folder a class.
+// Folders of PNG and JPEG files, one folder per class.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace snug::data {
 
 inline constexpr std::int64_t kMostImageSize = 4096;
 
-// PATH/train/CLASS/* and PATH/test/CLASS/*, or PATH/CLASS/* with a tenth set aside for testing, of each class as nearly as whole
-// images go: those whose names' hashes are the smallest of their class, so that adding files moves few from one side to the
-// other. Each class keeps one to train on. Classes are numbered in the order of their names. Files are those that end in .png,
-// .jpg or .jpeg, in either case; others are left out, which Description::notes says; names that begin with a dot and deeper
-// folders are passed over. Images are resized to `side` x `side` without regard to their proportions.
+// PATH/train/CLASS/* and PATH/test/CLASS/*, or PATH/CLASS/* with a tenth set aside for testing, of each class as nearly as
+// possible: those whose names' hashes are the smallest of their class, so that adding files moves few from one side to the other.
+// Each class keeps one for training. Classes are numbered in the order of their names. Files are those that end in .png, .jpg or
+// .jpeg, in either case; others are left out, which Description::notes says; names that begin with a dot and deeper folders are
+// skipped. Images are resized to `side` x `side` without keeping their proportions.
 //
 // The list of files lies in unnamed temporary files. Resident are the names of the classes, a bounded run while sorting, and,
 // during a read, a few rows of the image or, for interlaced and progressive ones, up to ImageLimits::buffered_bytes.

@@ -17,7 +17,7 @@ namespace snug::data {
 
 namespace {
 
-// Oddities that leave the picture whole; every other warning means that the decoder made pixels up.
+// Warnings that do not affect the picture; every other one means that the decoder made up pixels.
 bool is_harmless(int warning) {
   return warning == JWRN_EXTRANEOUS_DATA || warning == JWRN_ADOBE_XFORM || warning == JWRN_JFIF_MAJOR ||
          warning == JWRN_BOGUS_PROGRESSION;
@@ -62,13 +62,13 @@ class JpegReader {
   }
 
  private:
-  // Runs calls of the library; what they complain about becomes a UserError. `call` must own nothing: a jump passes over it.
+  // Runs calls of the library; their errors become a UserError. `call` must own nothing: longjmp skips its destructors.
   template <typename Call>
   void guarded(const Call& call) {
     if (setjmp(jump_) != 0) {  // NOLINT: libjpeg's way of reporting errors
       if (source_.error() != 0) throw_user_error("{} cannot be read: {}", name_, system_message(source_.error()));
       if (errors_.msg_code == JERR_NO_BACKING_STORE || errors_.msg_code == JERR_OUT_OF_MEMORY) {
-        throw_user_error("{} is a progressive JPEG of {}x{}, too large to be held whole: save it as a baseline JPEG", name_,
+        throw_user_error("{} is a progressive JPEG of {}x{}, too large to be held in memory: save it as a baseline JPEG", name_,
                          cinfo_.image_width, cinfo_.image_height);
       }
       throw_user_error("{} is cut short or corrupt: {}", name_, message_);
@@ -134,7 +134,7 @@ class JpegReader {
     self.manager_.bytes_in_buffer -= static_cast<std::size_t>(count);
   }
 
-  // A few bytes can ask for one more pass over the whole picture.
+  // A few bytes can require one more pass over the whole picture.
   static void on_progress(j_common_ptr cinfo) {
     JpegReader& self = of(cinfo);
     if (self.cinfo_.input_scan_number > self.limits_.scans) self.fail("it has too many scans");

@@ -36,10 +36,10 @@ class PngReader {
     SNUG_CHECK(png_get_rowbytes(png_, info_) == static_cast<std::size_t>(width) * 4, "rows of {} bytes for a width of {}",
                png_get_rowbytes(png_, info_), width);
     if (passes > 1 && width * height * 4 > limits.buffered_bytes) {
-      throw_user_error("{} is an interlaced PNG of {}x{}, too large to be held whole: save it without interlacing", name_, width,
-                       height);
+      throw_user_error("{} is an interlaced PNG of {}x{}, too large to be held in memory: save it without interlacing", name_,
+                       width, height);
     }
-    // Interlaced, every pass adds pixels to the rows of the whole image; otherwise one row is read over the one before.
+    // If interlaced, every pass adds pixels to the rows of the whole image; otherwise each row is read into the same buffer.
     const std::size_t row_bytes = static_cast<std::size_t>(width) * 4;
     std::vector<png_byte> rows(row_bytes * static_cast<std::size_t>(passes > 1 ? height : 1));
     for (int pass = 0; pass + 1 < passes; ++pass) {
@@ -58,7 +58,7 @@ class PngReader {
   }
 
  private:
-  // Runs calls of the library; what they complain about becomes a UserError. `call` must own nothing: a jump passes over it.
+  // Runs calls of the library; their errors become a UserError. `call` must own nothing: longjmp skips its destructors.
   template <typename Call>
   void guarded(const Call& call) {
     if (setjmp(jump_) != 0) {  // NOLINT: libpng's way of reporting errors
@@ -70,14 +70,14 @@ class PngReader {
 
   void read_header(const ImageLimits& limits) {
     png_set_read_fn(png_, this, on_read);
-    png_set_user_limits(png_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_image_size() has the better sentence
-    // Nothing but the picture is read: no text, no color profile, none of the memory they may ask for.
+    png_set_user_limits(png_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_image_size() gives a better message
+    // Reads only the picture: no text, no color profile, nor the memory that they may need.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_chunk_malloc_max(png_, static_cast<png_alloc_size_t>(limits.buffered_bytes));
     png_read_info(png_, info_);
   }
 
-  // Whatever the file has, rows come as R,G,B,A of 8 bits. Returns the number of passes.
+  // For any format of the file, rows are R,G,B,A of 8 bits. Returns the number of passes.
   int ask_for_rgba() {
     png_set_expand(png_);
     png_set_scale_16(png_);

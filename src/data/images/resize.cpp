@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::int64_t kChannels = 3;
 
-// What the weights of one target's pixel sum to along an axis.
+// The sum of weights of a target pixel along an axis.
 std::uint64_t divisor(std::int64_t from, std::int64_t to) { return static_cast<std::uint64_t>(from < to ? 2 * to : from); }
 
 }  // namespace
 
-// Centers of pixels lie at half numbers: target j is at (j + 1/2) * from / to - 1/2 of the source, held inside it.
+// Centers of pixels lie at half-integers: target j is at (j + 1/2) * from / to - 1/2 of the source, clamped to it.
 Between between(std::int64_t j, std::int64_t from, std::int64_t to) {
   const std::int64_t place = std::clamp((2 * j + 1) * from - to, std::int64_t{0}, 2 * to * (from - 1));
   Between result;
@@ -105,7 +105,7 @@ void Resizer::add_shrunk_row() {
   }
 }
 
-// Writes the target's rows that lie above the row at hand; below the last row there is nothing more to wait for.
+// Writes the target's rows that lie above the current source row, or all remaining ones at the last row.
 void Resizer::interpolate_rows() {
   for (; next_target_row_ < side_; ++next_target_row_) {
     const Between from = between(next_target_row_, height_, side_);

@@ -8,7 +8,7 @@
 
 namespace snug::data {
 
-// Where rows of 8-bit samples go, top to bottom.
+// Receives rows of 8-bit samples, top to bottom.
 class RowSink {
  public:
   virtual ~RowSink() = default;
@@ -18,8 +18,8 @@ class RowSink {
   virtual void row(std::span<const std::byte> pixels) = 0;
 };
 
-// Growing an axis from `from` to `to` pixels: where target's pixel j lies between two of the source's, and their weights over 2 *
-// to.
+// For enlarging an axis from `from` to `to` pixels: the two source pixels around target pixel j,
+// and their weights, over 2 * to.
 struct Between {
   std::int64_t first = 0;
   std::int64_t second = 0;
@@ -28,8 +28,8 @@ struct Between {
 };
 Between between(std::int64_t j, std::int64_t from, std::int64_t to);
 
-// Resizes to side x side x 3 bytes, H,W,C, in `target`. Each axis on its own: averages over areas where it shrinks, interpolates
-// linearly between the centers of pixels where it grows, copies where it stays. Integer arithmetic, rounded once at the end: the
+// Resizes to side x side x 3 bytes, H,W,C, in `target`. Each axis separately: averages over areas where it shrinks, interpolates
+// linearly between pixel centers where it grows, copies where its size stays. Integer arithmetic, rounded once at the end: the
 // same bytes everywhere. Memory: a few rows of the target, whatever the size of the source.
 class Resizer : public RowSink {
  public:
@@ -37,7 +37,7 @@ class Resizer : public RowSink {
 
   void begin(std::int64_t width, std::int64_t height) override;
   void row(std::span<const std::byte> pixels) override;
-  // Have all rows come?
+  // Whether all rows have arrived.
   bool complete() const { return height_ > 0 && next_row_ == height_; }
 
  private:
@@ -53,7 +53,7 @@ class Resizer : public RowSink {
   std::int64_t height_ = 0;
   std::int64_t next_row_ = 0;  // of the source
   std::int64_t next_target_row_ = 0;
-  std::vector<std::uint32_t> current_;   // the row at hand at the target's width, times its divisor
+  std::vector<std::uint32_t> current_;   // the current row at the target's width, times its divisor
   std::vector<std::uint32_t> previous_;  // the one before, when the height grows
   std::vector<std::uint64_t> sum_;       // the target's row being made
 };

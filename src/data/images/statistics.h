@@ -1,4 +1,4 @@
-// What normalizing needs to know of a data set.
+// A data set's statistics for normalization.
 #pragma once
 
 #include <cstdint>

@@ -3,12 +3,13 @@
 #include "ops/ops.h"
 #include "ops/sparse/sparse.h"
 
-// Convolution with a weight of the sparse store (ops/sparse.h). Constants: those of conv2d, and first_row, weight_shape, bits.
+// Convolution with a weight of the sparse store (ops/sparse/sparse.h). Constants: those of conv2d, and first_row, weight_shape,
+// bits.
 //   sparse_conv2d(x [N,C,H,W], values, columns, rows, bias [O]?)                             -> [N,O,OH,OW]
 //   sparse_conv2d_grad_input(dy, values, columns, rows) {..., input_shape, channels_last?}   -> dx
 //   sparse_conv2d_grad_weight(dy, x, columns, rows) {..., nonzeros}                          -> gradient of the whole store
-// The last is 0 but for this tensor's values.
-// It adds: in a program it is given the store's accumulator, and moves only its own tensor's part of it.
+// The last is 0 except for this tensor's values. With the store's accumulator as an additional input, as programs have it, it
+// adds to its own tensor's part alone.
 // FLOPs are those of the dense convolution, which the fast kernels really do.
 
 namespace snug::ops {

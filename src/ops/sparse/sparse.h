@@ -1,13 +1,13 @@
-// Sparse weights. All sparse tensors of a model lie in one store, because the share of each moves when the pattern is rewired
-// while the number of nonzeros stays:
+// Sparse weights. All sparse tensors of a model lie in one store, because rewiring changes the share of each while the total
+// number of nonzeros stays:
 //
 //   sparse.weight    the values, row after row of tensor after tensor; its gradient and momentum have the same order
-//   sparse.columns   the column of every value, `bits` bits each, bit-packed; rising within a row
+//   sparse.columns   the column of every value, `bits` bits each, bit-packed; ascending within a row
 //   sparse.rows      i32: where each row's values begin, over all tensors, and one past the last
 //
-// A row is an output channel; a column counts the weights of one output channel as they lie channels-last: (kh, kw, ci). A tensor
-// is known by its first row and its shape: what a kernel has to know is in `rows`, so a program never changes when a pattern
-// does. All columns have the width of the widest: the store must have room for a pattern that puts all values there.
+// A row is an output channel; a column is the index of a weight of that channel in channels-last order: (kh, kw, ci). A tensor is
+// identified by its first row and its shape: kernels read the rest from `rows`, so a program does not change when a pattern does.
+// All columns have as many bits as the widest tensor's need: a pattern may put all values there.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@
 
 namespace snug::ops {
 
-// Enough to tell so many columns apart.
+// Bits of a column's index.
 int sparse_index_bits(std::int64_t columns);
 
-// Room for packed columns, and the few bytes behind them that a reader of whole words may touch.
+// Room for packed columns, and the few bytes after them that a reader of whole words may touch.
 Type sparse_columns_type(std::int64_t nonzeros, int bits);
 Type sparse_rows_type(std::int64_t rows);
 Type sparse_threshold_type();
@@ -36,7 +36,7 @@ struct SparseSlot {
   Shape shape;  // O, I, kh, kw
   int bits = 0;
 
-  // From the attributes first_row, weight_shape, bits; UserError when they are none.
+  // From the attributes first_row, weight_shape, bits; UserError when they are not valid.
   static SparseSlot from(const Attributes& attributes);
   std::int64_t rows() const { return shape[0]; }
   std::int64_t columns() const { return shape[1] * shape[2] * shape[3]; }
@@ -50,7 +50,7 @@ struct SparseSlot {
 // The attributes under which `SparseSlot::from` finds it.
 void set_slot(Attributes& attributes, const SparseSlot& slot);
 
-// All tensors of a store, as init_sparse_pattern and rewire are told.
+// All tensors of a store, from the attributes of init_sparse_pattern and rewire.
 struct SparseGrid {
   std::vector<std::int64_t> rows, columns;  // by tensor
   int bits = 0;
@@ -60,7 +60,7 @@ struct SparseGrid {
   std::int64_t elements(std::size_t tensor) const { return rows[tensor] * columns[tensor]; }
 };
 
-// What a node that draws a state's initial values draws: init_sparse draws the same.
+// The distribution of a state's initial values; init_sparse draws the same numbers.
 struct RandomValues {
   double spread = 0;  // the standard deviation or the bound
   bool uniform = false;
@@ -68,10 +68,10 @@ struct RandomValues {
 };
 std::optional<RandomValues> random_values_of(const Node& node);
 
-// The op that does the same with a weight that is stored so: op(x, values, columns, rows, bias?). nullptr: there is none.
+// The op that does the same with a sparse weight: op(x, values, columns, rows, bias?). nullptr: there is none.
 const OpDef* sparse_form(const OpDef& op);
 
-// A sparse tensor of a program, by the name of the weight it stands for.
+// A sparse tensor of a program, by the name of the dense weight that it replaces.
 struct NamedSlot {
   std::string name;
   SparseSlot slot;

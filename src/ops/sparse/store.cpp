@@ -3,21 +3,21 @@
 #include "ops/ops.h"
 #include "ops/sparse/sparse.h"
 
-// What makes and changes the sparse store (ops/sparse.h). All of them work in place.
+// The ops that make and change the sparse store (ops/sparse/sparse.h). All of them work in place.
 //   init_sparse_pattern(columns, rows, scalars) {tensor_rows, tensor_columns, tensor_nonzeros, bits}  -> columns, rows
-//       a random pattern with so many nonzeros a tensor
+//       a random pattern with that many nonzeros per tensor
 //   init_sparse(values, columns, rows, scalars) {first_row, weight_shape, bits, spread, uniform: 0|1, key}  -> values
 //       one tensor's values: the numbers that init_normal or init_uniform draw at these places of the dense tensor
 //   rewire(values, columns, rows, threshold, scalars, momentum?) {tensor_rows, tensor_columns, bits, target, per_tensor: 0|1}
 //       -> values, columns, rows, threshold, pruned, momentum
-//       Prunes values and puts as many new ones, 0, at random places; values, patterns and counts are again a store. Momentum
-//       becomes 0. `target`: how many to prune.
-//         per_tensor = 0 (dynamic sparse reparameterization): those below the threshold, wherever they are. Fewer than 0.9 of the
-//         target: the threshold doubles; more than 1.1: it halves. Each tensor grows in proportion to what survived in it; what a
-//         full one cannot take goes to the others.
-//         per_tensor = 1 (sparse evolutionary training): of each tensor its share of the target, the smallest, which grow there
-//         again.
-//       `pruned`: how many these were.
+//       Prunes values and regrows as many, 0, at random places; the result is a valid store again. Momentum becomes 0.
+//       `target`: how many to prune.
+//         per_tensor = 0 (dynamic sparse reparameterization): those below the threshold in all tensors. If they are fewer than
+//         0.9 of the target, the threshold doubles; if more than 1.1, it halves. Each tensor grows in proportion to what survived
+//         in it; what a full one cannot take goes to the others.
+//         per_tensor = 1 (sparse evolutionary training): in each tensor the smallest, as many as its share of the target; they
+//         regrow in the same tensor.
+//       `pruned`: how many were pruned.
 
 namespace snug::ops {
 

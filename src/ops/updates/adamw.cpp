@@ -8,11 +8,11 @@
 // adamw(w, g, scalars, m, v, updates f64[1], gradient_norm?) {beta1, beta2, epsilon, weight_decay} -> w, g (zeroed), m, v
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  t = updates, this one counted
 //   w = w (1 - learning_rate weight_decay) - learning_rate / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
-// PyTorch's AdamW (Loshchilov and Hutter, 2019). The gradient is divided by loss_scale and clipped as sgd does it, and a step
-// that is skipped leaves everything but the gradient.
+// PyTorch's AdamW (Loshchilov and Hutter, 2019). The gradient is divided by loss_scale and clipped as in sgd, and a step that is
+// skipped changes nothing but the gradient.
 //
-// count_update(updates f64[1], scalars, gradient_norm?) -> updates + 1, or as it was where the step is skipped: a bias correction
-// counts the updates that were made.
+// count_update(updates f64[1], scalars, gradient_norm?) -> updates + 1, or unchanged where the step is skipped: the bias
+// correction counts the updates that were made.
 
 namespace snug::ops {
 

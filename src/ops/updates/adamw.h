@@ -1,4 +1,4 @@
-// What a step's numbers make of AdamW's rule: the same in every kernel.
+// The coefficients of one AdamW step: the same in every kernel.
 #pragma once
 
 #include <cmath>
@@ -14,9 +14,9 @@ struct AdamwStep {
   double keeps;           // of the weight: 1 - learning rate * weight decay
   double rate;            // learning rate / (1 - beta1^t)
   double second_bias;     // sqrt(1 - beta2^t)
-  double gradient_scale;  // 1 / loss scale, and what clips
+  double gradient_scale;  // 1 / loss scale, times the clipping factor
 
-  // `updates`: made so far, this one counted. `factor`: what clips the gradients.
+  // `updates`: made so far, this one included. `factor`: the clipping factor.
   AdamwStep(const Attributes& attributes, const Scalars& scalars, double updates, double factor)
       : first_decay(attributes.real("beta1")),
         second_decay(attributes.real("beta2")),

@@ -2,16 +2,15 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 
-// Clipping by the length of all gradients together, as torch.nn.utils.clip_grad_norm_ does it:
-//   sum_of_squares(g, sum f64[1]?) -> sum + the squares of g's elements, in double: f64[1]      one node a gradient, in a chain
+// Clipping by the norm of all gradients together, as torch.nn.utils.clip_grad_norm_ does it:
+//   sum_of_squares(g, sum f64[1]?) -> sum + the squares of g's elements, in double: f64[1]      one node per gradient, in a chain
 //   clip_factor(sum f64[1], scalars) {finds_overflow: 1?} -> gradient_norm f64[2]
 //     norm = sqrt(sum) / loss_scale;  factor = min(1, clip_norm / (norm + 1e-6)), NaN where the norm is not finite
-//   finite_factor(metrics) -> gradient_norm f64[2]: nothing measured, the factor 1, or NaN where the loss is not finite. An sgd
-//   node
-//     that reads it skips by itself; the host need not have seen the loss.
-// The norm is finite exactly when every gradient is, so a loss scale that follows the gradients looks at it too (finds_overflow=1
-// says so; the norm to clip to is then infinite unless the program also clips).
-// A gradient's elements count in any fixed order; those that only pad a library's layout are zero and add nothing.
+//   finite_factor(metrics) -> gradient_norm f64[2]: nothing measured, the factor 1, or NaN where the loss is not finite
+//     An sgd node that reads it skips itself; the host need not have seen the loss.
+// The norm is finite exactly when every gradient is, so dynamic loss scaling reads it too (finds_overflow=1 says so; clip_norm is
+// then infinite unless the program also clips).
+// A gradient's elements are summed in any fixed order; padding of a library's layout is zero and adds nothing.
 
 namespace snug::ops {
 

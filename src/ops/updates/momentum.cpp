@@ -4,14 +4,14 @@
 #include "ops/random_draws.h"
 #include "ops/updates/sgd.h"
 
-// Heavy-ball momentum that gradients are added to directly, so that they need no sum of their own (passes/drop_gradients.h):
+// Heavy-ball momentum to which gradients are added directly, so that they need no accumulator (passes/drop_gradients.h):
 //   momentum_decay(m, w, scalars) {momentum, weight_decay, stochastic: 1?, key?} -> momentum m + weight_decay w in the first
 //     microbatch of a step, m in the others
 //   momentum_add(m, g, scalars) {summand, stochastic: 1?, key?} -> m + g; of several to the same m in a microbatch, each has
 //     a number `summand` of its own
 //   momentum_step(w, scalars, m) {stochastic: 1?, key?} -> w - learning_rate m, w when skip_update is set
-// Numbers of 16 bits are rounded as sgd rounds them. A microbatch's gradient is a small part of a momentum, often less than the
-// distance of two bfloat16s: by chance, drawn anew for every microbatch, such summands survive on average.
+// 16-bit numbers are rounded as in sgd. A microbatch's gradient is a small part of a momentum, often less than the distance of
+// two bfloat16s: with stochastic rounding, drawn anew for every microbatch, such summands survive on average.
 
 namespace snug::ops {
 

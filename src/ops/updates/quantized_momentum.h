@@ -1,7 +1,7 @@
-// Momentum in 8 bits an element: the arithmetic that all backends share, to the bit. After Dettmers et al., "8-bit Optimizers via
-// Block-wise Quantization" (2021): every block has its largest absolute value as a scale, and an element is the nearest of 256
-// numbers that are not evenly spaced: seven decades, with twice as many numbers in each as in the one below, because elements of
-// a momentum differ by orders of magnitude and small ones must not vanish.
+// Momentum in 8 bits per element: the arithmetic that all backends share, to the bit. After Dettmers et al., "8-bit Optimizers
+// via Block-wise Quantization" (2021): every block has its largest absolute value as a scale, and an element is the nearest of
+// 256 numbers that are not evenly spaced: seven decades, with twice as many numbers in each as in the one below, because elements
+// of a momentum differ by orders of magnitude and small ones must not vanish.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace snug::ops {
 // Elements in memory order that share a scale. The paper takes 2,048; with 256 a large element spoils fewer others, for 1.6%
 // more bytes, and a block's work stays on the stack.
 inline constexpr std::int64_t kMomentumBlock = 256;
-// Parameters with fewer elements (of normalization, biases) keep their momentum as it is: they are few bytes and sensitive.
+// Parameters with fewer elements (of normalization, biases) keep an unquantized momentum: they take few bytes and are sensitive.
 inline constexpr std::int64_t kLeastQuantizedElements = 4096;
 
 SNUG_HOST_DEVICE constexpr std::int64_t momentum_blocks(std::int64_t elements) {
@@ -55,7 +55,7 @@ constexpr int nearest_momentum(float share) {
   return number;
 }
 
-// What is stored: so shifted that a byte of 0 is the number 0, and cleared bytes are a momentum of 0.
+// What is stored: shifted so that a byte of 0 is the number 0, and cleared bytes are a momentum of 0.
 constexpr std::uint8_t momentum_code(int number) { return static_cast<std::uint8_t>(number - kZeroMomentum); }
 constexpr int momentum_number(std::uint8_t code) { return (code + kZeroMomentum) & 255; }
 

@@ -14,9 +14,9 @@
 //   g += weight_decay w;  m = momentum m + g;  w -= learning_rate (nesterov ? g + momentum m : m)      (PyTorch's rule)
 // The gradient is first divided by loss_scale, and multiplied by the factor that clips it where there is a gradient_norm. When
 // skip_update is set, or that factor is not finite, only the gradient is cleared. There is a momentum when the attribute is above
-// 0. What is stored with 16 bits is rounded to nearest, or with stochastic=1 by chance, keyed by (seed, step, key): small updates
-// then survive on average, which a bfloat16's eight bits would swallow. The gradient counts as a sum that began at +0, which
-// never is -0: one that was never added to anything gives the same bits.
+// 0. What is stored in 16 bits is rounded to nearest, or with stochastic=1 stochastically, keyed by (seed, step, key): small
+// updates then survive on average, which a bfloat16's eight bits would lose. The gradient is treated as a sum that started at +0,
+// which is never -0: a gradient that was never added to anything gives the same bits.
 
 namespace snug::ops {
 
@@ -26,10 +26,10 @@ std::size_t sgd_norm_input(const Attributes& attributes) { return sgd_has_moment
 
 bool sgd_clips(const Attributes& attributes, std::size_t inputs) { return inputs > sgd_norm_input(attributes); }
 
-bool sgd_rounds_by_chance(const Attributes& attributes) { return attributes.integer_or("stochastic", 0) != 0; }
+bool sgd_rounds_stochastically(const Attributes& attributes) { return attributes.integer_or("stochastic", 0) != 0; }
 
 void require_rounding_key(const Attributes& attributes) {
-  if (!sgd_rounds_by_chance(attributes)) return;
+  if (!sgd_rounds_stochastically(attributes)) return;
   const std::int64_t key = attributes.integer("key");
   if (key < 0 || key > kMostRoundingKey) throw_user_error("the key {} is not in 0 to {}", key, kMostRoundingKey);
 }
@@ -58,7 +58,7 @@ std::vector<Type> infer(const OpCall& call) {
   return outputs;
 }
 
-// One more multiplication an element where gradients are clipped.
+// One more multiplication per element where gradients are clipped.
 std::int64_t flops(const NodeTypes& types, const Attributes& attributes) {
   return (sgd_clips(attributes, types.inputs.size()) ? 7 : 6) * types.inputs[0].elements();
 }
@@ -77,8 +77,8 @@ constexpr UpdateFacts kUpdate{
     .states = [](const Attributes& attributes) { return std::size_t{sgd_has_momentum(attributes) ? 1U : 0U}; },
     .fed_early = {.decay = &momentum_decay, .add = &momentum_add, .step = &momentum_step, .objection = objection_to_feeding}};
 
-// Codes and scales follow the order of the weight's elements in memory. It is part of their names, so that a snapshot of another
-// order is not taken for this one.
+// Codes and scales follow the order of the weight's elements in memory. It is part of their names, so that a snapshot in another
+// order is not mistaken for this one.
 std::string order_of(const Layout& layout) {
   if (layout.kind == Layout::Kind::row_major) return {};
   std::string order = layout.kind == Layout::Kind::channels_last ? "channels_last" : layout.opaque_name;

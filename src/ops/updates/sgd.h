@@ -1,4 +1,4 @@
-// Which operands an sgd node has: what its kernels have to know besides its constants.
+// Which operands an sgd node has.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@ namespace snug::ops {
 bool sgd_has_momentum(const Attributes& attributes);
 // Whether the node multiplies its gradient by a factor: then its last input is the gradient norm.
 bool sgd_clips(const Attributes& attributes, std::size_t inputs);
-// Whether numbers of 16 bits are rounded by chance; then there is a key too.
-bool sgd_rounds_by_chance(const Attributes& attributes);
-// UserError about a key that is none, where there is one.
+// Whether 16-bit numbers are rounded stochastically; then there is a key too.
+bool sgd_rounds_stochastically(const Attributes& attributes);
+// UserError about an invalid key, where there is one.
 void require_rounding_key(const Attributes& attributes);
-// Where that input stands when it is there.
+// The index of that input, if there is one.
 std::size_t sgd_norm_input(const Attributes& attributes);
 
 // The codes and the scales of a weight's momentum in 8 bits.

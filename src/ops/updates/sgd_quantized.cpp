@@ -7,9 +7,9 @@
 // sgd_quantized(w, g, scalars, codes u8[elements], scales f32[blocks], gradient_norm?)
 //     {momentum, weight_decay, nesterov: 0|1, stochastic: 1?, key?} -> w, g (zeroed), codes, scales
 // sgd with its momentum in 8 bits, in the order in which the weight's elements lie in memory, padding of its layout included.
-// Block by block the momentum is brought back, moved and used in f32, then rounded to the nearest code under the block's new
-// scale. The step is made with the momentum before it is rounded. Everything is computed in f32, one rounding an operation. A
-// weight of 16 bits is then rounded as sgd rounds it.
+// Block by block the momentum is decoded, updated and used in f32, then rounded to the nearest code under the block's new scale.
+// The step uses the momentum before it is rounded. Everything is computed in f32, one rounding per operation. A 16-bit weight is
+// then rounded as in sgd.
 
 namespace snug::ops {
 

@@ -16,7 +16,7 @@ namespace {
 
 std::int64_t aligned(const Value& value) { return round_up(value.type.bytes(), kAlignment).count(); }
 
-// Bytes by time, from what is added where.
+// Bytes in use over time, accumulated from additions to intervals.
 class Profile {
  public:
   explicit Profile(std::size_t length) : change_(length + 1, 0) {}
@@ -64,7 +64,7 @@ class ChainMeasurer {
     measure_mode(measured, MeasuredChain::kKeepsAll);
     measure_mode(measured, MeasuredChain::kRenews);
     for (ChainLink& link : measured.chain) {
-      // Nothing to renew: one way to keep.
+      // Nothing to renew: only one mode.
       if (link.modes[0].kept_bytes == link.modes[1].kept_bytes) link.modes.pop_back();
     }
     return measured;
@@ -104,8 +104,8 @@ class ChainMeasurer {
     return std::binary_search(links_[l].carriers.begin(), links_[l].carriers.end(), id);
   }
 
-  // The link that each backward node differentiates: as backward goes through the chain from its end, the earliest link so far
-  // of which a node reads a value or a state. A value that carries on is read by the links on both its sides.
+  // The link that each backward node differentiates: since backward goes through the chain from its end, it is the earliest link
+  // so far of which a node reads a value or a state. A carried value is read by the links on both its sides.
   void place_backward() {
     std::unordered_map<StateId, std::size_t> link_of_state;
     std::unordered_set<StateId> shared;
@@ -145,8 +145,8 @@ class ChainMeasurer {
     double seconds = 0;
   };
 
-  // Runs what makes the wanted values of the link again, and the value that it carries on if asked; everything else is dropped
-  // after its last use. In place where a node may.
+  // Simulates recomputing the wanted values of the link, and the value that it carries if asked; everything else is dropped after
+  // its last use. In place where a node may.
   LinkRun run_link(std::size_t l, const std::unordered_set<ValueId>& wanted, bool carries_on) const {
     std::unordered_set<ValueId> stays = wanted;
     for (const ValueId id : links_[l].carriers) {
@@ -209,7 +209,7 @@ class ChainMeasurer {
     return run;
   }
 
-  // Everything in one mode and nothing run again but what the mode renews.
+  // All links in one mode, with nothing recomputed except what the mode renews.
   void measure_mode(MeasuredChain& measured, std::size_t mode) const {
     Program program;
     program.sections.push_back(section_);
@@ -223,7 +223,7 @@ class ChainMeasurer {
     program = share_bytes(std::move(program), {.backend = none});
     const Section& shared = program.sections.front();
 
-    // By node: the link whose backward it is in. What is renewed belongs to its reader.
+    // By node: the link whose backward it is in. What is renewed belongs to its reader's link.
     std::vector<std::size_t> link_of(shared.nodes.size(), links_.size());
     std::vector<std::size_t> start_of(links_.size(), shared.nodes.size());
     std::size_t next = link_of_backward_.size();
@@ -305,7 +305,7 @@ class ChainMeasurer {
   std::vector<bool> may_clone_;
   std::vector<Link> links_;
   std::vector<ValueId> beside_;
-  std::vector<bool> is_aside_;                 // by value: small, or beside the chain; it stays
+  std::vector<bool> is_aside_;                 // by value: small, or beside the chain, and so kept
   std::vector<std::size_t> link_of_node_;      // by forward node
   std::vector<std::size_t> link_of_backward_;  // by backward node, from the first on
 };

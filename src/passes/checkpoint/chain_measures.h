@@ -1,5 +1,5 @@
-// The forward pass as a chain for the program of analysis/chain_program.h, measured on a section whose kernels are chosen:
-// how many bytes each link takes in each way of running it, and how long.
+// The forward pass as a chain for the program of analysis/chain_program.h, measured on a section whose kernels are chosen: how
+// many bytes and how much time each link takes in each mode.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@
 namespace snug {
 
 struct MeasuredChain {
-  // What a mode of the chain's links means to the rewrite: whether normalized values come back on demand.
+  // Modes of the chain's links: whether normalized values are kept or recomputed on demand.
   static constexpr std::size_t kKeepsAll = 0;
   static constexpr std::size_t kRenews = 1;
 
-  std::vector<Link> links;       // links that begin with what is made cheaply from states, such as images, go with the one before
-  std::vector<ChainLink> chain;  // the same, as numbers
-  std::vector<ValueId> beside;   // ForwardChain::beside
-  std::int64_t always_bytes = 0;  // small values and those beside the chain, which stay under every plan
+  std::vector<Link> links;        // one that begins with cheap values such as images is merged with the one before
+  std::vector<ChainLink> chain;   // the same links as numbers
+  std::vector<ValueId> beside;    // ForwardChain::beside
+  std::int64_t always_bytes = 0;  // small values and those beside the chain, which every plan keeps
 };
 
 // `node_seconds` by forward node.
@@ -26,7 +26,7 @@ MeasuredChain measure_chain(const Section& section, const ForwardPass& forward, 
 // The plan as a rewrite.
 Recomputation recomputation_of(const MeasuredChain& measured, const ChainPlan& plan, const ForwardPass& forward);
 
-// Bytes while each node of a section runs, and at its fullest moment.
+// Bytes while each node of a section runs, and their peak.
 std::vector<std::int64_t> bytes_by_node(const Section& section);
 std::int64_t fullest_bytes(const Section& section);
 

@@ -37,7 +37,7 @@ Program checkpoint(Program program, const PassContext& context) {
     const ForwardPass forward = find_forward_pass(section);
     recompute(section, forward, choose(program, section, forward, context));
   }
-  // What only backward read, such as sign bits, is made by clones alone now.
+  // What only backward read, such as sign bits, is now made by clones alone.
   return eliminate_dead_nodes(std::move(program), context);
 }
 

@@ -1,6 +1,6 @@
 // Gradient checkpointing: values that backward reads and the strategy does not keep are dropped after their last forward use, and
 // the nodes that make them run again (phase `recompute`) just before backward needs them. Exact: a clone has the op, constants,
-// random keys and operands of its original, and so makes the same bits.
+// random keys and operands of its original, and so gives the same bits.
 //
 //   %a = linear(x@0, w@0)                     ->   %a = linear(x@0, w@0)
 //   %b = linear(%a, w@0)                           %b = linear(%a, w@0)
@@ -10,9 +10,9 @@
 //                                                  %a.again = linear(x@0, w@0)                      ; recompute
 //   %da = linear_grad_weight(%db, %a)              %da = linear_grad_weight(%db, %a.again)
 //
-// What is made again comes in regions (checkpoint_regions.h): when backward first reads a value of a region, the values of the
-// region that backward or regions inside it will want are made, from values that are there. Values that lead out of a region stay
-// with the region around it, so any graph is right under any strategy. Besides:
+// Recomputation goes by regions (regions.h): when backward first reads a value of a region, the values of the region that
+// backward or regions inside it will read are recomputed, from values that exist then. Values that lead out of a region are kept
+// with the region around it, so any graph is correct under any strategy. Besides:
 //   - Nodes that write states (running statistics, metrics) run once, and so does what reads a state that the section writes
 //     later: those values stay.
 //   - Statistics and other values far smaller than what they are made from stay.

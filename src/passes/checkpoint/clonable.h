@@ -1,5 +1,5 @@
 // Which nodes may run a second time (SectionEditor::clone). Exact: a clone has the op, constants, random keys and operands of its
-// original, and so makes the same bits.
+// original, and so gives the same bits.
 #pragma once
 
 #include <vector>

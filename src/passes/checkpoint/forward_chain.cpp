@@ -12,7 +12,7 @@ namespace {
 // A value this many times smaller than what it is made from is small.
 constexpr std::int64_t kSmall = 32;
 
-// No block of a network that one value leads through has this many nodes.
+// In a network whose blocks are connected by one value, no block has this many nodes.
 constexpr std::size_t kLongLink = 24;
 constexpr std::size_t kMostCarriers = 4;
 
@@ -41,7 +41,7 @@ class ChainFinder {
   ForwardChain run() {
     ForwardChain chain;
     for (const Link& link : cut(0, forward_.end, 1)) cut_further(link, chain.links);
-    // What a link made and handed on may have turned out to stay.
+    // What a link made and passed on may have turned out to be beside the chain.
     for (Link& link : chain.links) {
       if (std::erase_if(link.carriers, [&](ValueId id) { return is_beside_[id.index()]; }) == 0) continue;
       link.carried = {};
@@ -54,7 +54,7 @@ class ChainFinder {
   }
 
  private:
-  // The nodes [begin, end) as links that at most so many values carry on from.
+  // The nodes [begin, end) as links, from each of which at most `most` values carry on.
   std::vector<Link> cut(std::size_t begin, std::size_t end, std::size_t most) const {
     std::set<ValueId> alive;  // and not beside the chain
     std::size_t free = 0;     // of those
@@ -88,8 +88,8 @@ class ChainFinder {
       for (const ValueId id : alive) {
         if (!forward_.is_free[id.index()] || (alive.size() <= most && alive.size() == free)) now.push_back(id);
       }
-      // A place where a value still carries on that did at the last one is no new place: what lies between only looks at it, and
-      // the bytes would count twice.
+      // Where a value still carries on that did at the last cut, there is no new cut: the nodes between only read it, and its
+      // bytes would count twice.
       const auto carried_before = [&](ValueId id) { return std::binary_search(carriers.begin(), carriers.end(), id); };
       if (!is_last && (now.empty() ? carriers.empty() : std::any_of(now.begin(), now.end(), carried_before))) continue;
       carriers = now;
@@ -102,7 +102,7 @@ class ChainFinder {
     return links;
   }
 
-  // The link, or what becomes of it when several values may carry on and those that live across it stay beside the chain.
+  // The link, or its parts when several values may carry on and those that live across it are kept beside the chain.
   void cut_further(const Link& link, std::vector<Link>& links) {
     if (link.end - link.begin <= kLongLink) return links.push_back(link);
     for (std::size_t i = 0; i < link.end; ++i) {

@@ -13,12 +13,12 @@ namespace snug {
 
 namespace {
 
-// Limits tried above one that cannot be kept: the least that can is found to a hundredth or so.
+// Limits tried above one that cannot be kept: they find the smallest that can to within about 1%.
 constexpr int kTries = 9;
 
 Index index_of(ValueId id) { return static_cast<Index>(id.index()); }
 
-// Which outputs may lie in which inputs' bytes, as share_bytes will find it once lifetimes are final.
+// Which outputs may lie in which inputs' bytes, as share_bytes will decide once lifetimes are final.
 std::vector<OrderProblem::Gift> gifts_of(const Section& section, const Node& node) {
   std::vector<OrderProblem::Gift> gifts;
   for (std::size_t output = 0; output < node.outputs.size(); ++output) {
@@ -50,7 +50,7 @@ OrderProblem make_problem(const Section& section, const PassContext& context) {
     const Node& node = section.nodes[i];
     OrderProblem::Node& step = problem.nodes.emplace_back();
     step.gifts = gifts_of(section, node);
-    // Kernels are not chosen yet, but they will be the same.
+    // Kernels are not chosen yet; select_kernels will choose the same.
     const NodeTypes types = types_of(section, node);
     Accept accept;
     context.backend.choose(context.backend.query(node, types), accept);
@@ -72,10 +72,10 @@ OrderProblem make_problem(const Section& section, const PassContext& context) {
   return problem;
 }
 
-// The order for the least limit that can be kept, from the one asked for on.
+// The order for the smallest limit that can be kept and is not below the one asked for.
 GreedyOrder find_order(const OrderProblem& problem, Bytes limit) {
   if (std::optional<GreedyOrder> order = order_greedily(problem, limit)) return std::move(*order);
-  GreedyOrder order = *order_greedily(problem, Bytes(std::numeric_limits<std::int64_t>::max() / 2));  // nothing goes
+  GreedyOrder order = *order_greedily(problem, Bytes(std::numeric_limits<std::int64_t>::max() / 2));  // nothing is dropped
   auto below = static_cast<double>(limit.count());
   auto kept = static_cast<double>(order.peak.count());
   for (int i = 0; i < kTries && below < kept; ++i) {

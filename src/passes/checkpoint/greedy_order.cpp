@@ -10,24 +10,24 @@ namespace snug {
 
 namespace {
 
-// A node runs again at most so often. Halves of halves of a chain of 2^n blocks run each block again up to n times, so this is
-// beyond what a reasonable limit asks for.
+// A node is recomputed at most this often. Recursive halving of a chain of 2^n blocks reruns each block up to n times, so no
+// reasonable limit needs more.
 constexpr int kMostRepeats = 16;
-// What is read next rests this long: the score stays finite.
+// The rest of what is read next, so that the score stays finite.
 constexpr double kLeastRest = 1e-9;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What is gone around a value, through others that are gone: the paper's e*, without the value itself.
+// The dropped values around a value, reached through dropped ones: the paper's e*, without the value itself.
 struct Neighbors {
-  double seconds = 0;   // to make it again: what the value is made from, and what is needed and made from the value
+  double seconds = 0;   // to recompute them: what the value is made from, and what is needed and made from the value
   Index next_read = 0;  // of the latter, by a node of the problem; the number of nodes when none is read
 };
 
 struct Item {
   std::vector<Index> repeatable_readers = {};
-  Index end = 0;                  // behind it nothing reads the value, or any that may be made from it again
+  Index end = 0;                  // after it nothing reads the value, or any that may be recomputed from it
   std::vector<Index> reads = {};  // nodes of the problem that will read it, the next at the back
-  int wanted_by = 0;              // values that are gone, will be needed, and are made from this one
+  int wanted_by = 0;              // dropped values that will be needed and are made from this one
   int locks = 0;                  // nodes that run next read it
   bool exists = false;
   bool is_here = false;
@@ -86,7 +86,8 @@ class Planner {
 
   // ---- The list ----
 
-  // Makes whatever is gone of these values, and of what they are made from. They are locked until the node that reads them ran.
+  // Recomputes those of these values that were dropped, and what they are made from. They are locked until the node that reads
+  // them ran.
   void bring_back(const std::vector<Index>& wanted) {
     std::vector<Index> again;
     ++visit_;
@@ -135,7 +136,7 @@ class Planner {
     for (const Index v : node.outputs) free_if_done(v);
   }
 
-  // What the node needs beside what is here: its workspace and those of its outputs that take no dying input's bytes.
+  // What the node needs beside what is in memory: its workspace and its outputs, except those in a dying input's bytes.
   Bytes room_for(Index at, Run run) const {
     const OrderProblem::Node& node = nodes_[at];
     Bytes room = node.workspace;
@@ -156,12 +157,12 @@ class Planner {
     return input.reads.empty() && input.wanted_by == std::ranges::count_if(nodes_[at].outputs, comes_back);
   }
 
-  // ---- What is here ----
+  // ---- What is in memory ----
 
   void arrive(Index v) {
     Item& item = items_[v];
     if (item.exists) {
-      // It no longer wants what it is made from; that is here, and locked.
+      // It no longer wants what it is made from; that is in memory, and locked.
       if (item.is_needed()) {
         for (const Index input : maker_of(v).inputs) --items_[input].wanted_by;
       }
@@ -192,7 +193,7 @@ class Planner {
     forget_neighbors(v);
   }
 
-  // What the value is made from has to be here when it comes back, or be made again in its turn.
+  // What the value is made from has to be in memory when it is recomputed, or be recomputed first.
   void want_inputs(Index v) {
     walk_.assign(1, v);
     while (!walk_.empty()) {
@@ -221,7 +222,7 @@ class Planner {
       const auto bytes = static_cast<double>(values_[v].bytes.count());
       const double alone = maker_of(v).seconds;
       const auto is_worse = [&](double score) { return score > least || (score == least && best && v > *best); };
-      // The walk through what is gone around the value is spared where the value alone is dear enough.
+      // Skips the walk through the dropped values around it where the value alone is expensive enough.
       if (is_worse(alone / (bytes * rest_until(next_read_of(item))))) continue;
       if (!item.neighbors_known) {
         item.neighbors = find_neighbors(v);
@@ -236,7 +237,7 @@ class Planner {
     return best;
   }
 
-  // kNever seconds when the value could not come back.
+  // kNever seconds when the value could not be recomputed.
   Neighbors find_neighbors(Index v) {
     Neighbors found{.seconds = 0, .next_read = static_cast<Index>(nodes_.size())};
     const auto may_repeat = [&](Index node) { return nodes_[node].may_repeat && repeats_[node] < kMostRepeats; };
@@ -274,7 +275,7 @@ class Planner {
     return found;
   }
 
-  // The value came or went: what is here and sees it, through others that are gone, is to be looked at anew.
+  // The value came or went: invalidates the neighbors of the values in memory that reach it through dropped ones.
   void forget_neighbors(Index v) {
     ++visit_;
     walk_.assign(1, v);
@@ -307,15 +308,15 @@ class Planner {
   Bytes limit_;
   std::vector<Item> items_;        // by value
   std::vector<int> repeats_;       // by node
-  std::vector<double> begins_{0};  // seconds that the problem's nodes take before each, and in all
-  std::vector<Index> candidates_;  // values that are here and may leave
+  std::vector<double> begins_{0};  // seconds that the problem's nodes take before each, and in total
+  std::vector<Index> candidates_;  // values that are in memory and may be dropped
   Bytes here_ = {};
   Index now_ = 0;                       // the node of the problem that is next
   std::vector<std::uint64_t> visited_;  // by node: the last visit
   std::uint64_t visit_ = 0;
   std::vector<Index> walk_;  // values still to look at
   GreedyOrder order_;
-  bool is_kept_ = true;  // the limit; once it is not, nothing matters any more
+  bool is_kept_ = true;  // the limit; once it is exceeded, nothing else matters
 };
 
 }  // namespace

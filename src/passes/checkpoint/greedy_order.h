@@ -15,9 +15,9 @@ struct OrderProblem {
   struct Value {
     Bytes bytes = {};
     Index maker = 0;
-    bool may_leave = false;  // before its last read, to be made again
+    bool may_leave = false;  // before its last read, to be recomputed
   };
-  // The output lies in the input's bytes if the input is not needed behind the node.
+  // The output lies in the input's bytes if the input is not needed after the node.
   struct Gift {
     Index output = 0;
     Index input = 0;
@@ -31,13 +31,13 @@ struct OrderProblem {
     bool may_repeat = false;
   };
   std::vector<Value> values;
-  std::vector<Node> nodes;  // in order: a node reads what nodes before it made
+  std::vector<Node> nodes;  // in order: a node reads what earlier nodes made
 };
 
-// A node's first place in the list is its own; at any other it runs again. An input is what was made last.
+// A node runs at its first place in the list and is recomputed at any other. An input is what was made last.
 struct GreedyOrder {
   std::vector<Index> nodes;
-  Bytes peak = {};  // of what is here while a node runs
+  Bytes peak = {};  // of what is in memory while a node runs
 };
 
 // Nothing when the limit cannot be kept.

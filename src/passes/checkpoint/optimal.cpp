@@ -26,16 +26,16 @@ struct LoweredChain {
 
 namespace {
 
-constexpr int kMostTrials = 9;  // plans that are rewritten and looked at
+constexpr int kMostTrials = 9;  // plans that are rewritten and measured
 constexpr std::size_t kLeastSteps = 4;
 constexpr std::size_t kFewLinks = 40;            // chains up to this length get more slots
 constexpr std::size_t kMostNodesTried = 15'000;  // in all trials of single values: larger sections get fewer
 constexpr std::size_t kFewLinksToChooseFrom = 8;
-constexpr std::ptrdiff_t kReaders = 3;  // places at which a value is alive in the forward pass anyway
+constexpr std::ptrdiff_t kReaders = 3;  // places in the forward pass at which a value is alive anyway
 constexpr std::int64_t kManySlots = 1500;
 constexpr std::int64_t kFewSlots = 300;
 
-constexpr std::size_t kMostChains = 4;  // one size with and without limits of workspace
+constexpr std::size_t kMostChains = 4;  // one size with and without workspace limits
 
 constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
@@ -61,7 +61,7 @@ void strip(Section& section) {
 }
 
 LoweredChain lower_chain(const Program& program, const Section& section, const ForwardPass& forward, const PassContext& context) {
-  // The section alone, as the passes behind this one will leave it: kernels know their workspace.
+  // The section alone, as later passes will leave it: with kernels and workspaces.
   Program lowered{.name = program.name,
                   .batch = program.batch,
                   .microbatch = program.microbatch,
@@ -86,14 +86,14 @@ class OptimalSearch {
   Recomputation run() {
     const std::int64_t room = std::max(limit_ - measured_.always_bytes, least_bytes());
     const std::int64_t all = most_bytes();
-    // Where everything may just fit, an estimate must not decide.
+    // Where keeping everything may just fit, an estimate must not decide.
     if (limit_ - measured_.always_bytes >= all - all / 8 && everything_kept().bytes <= limit_) return best_->what;
     const std::int64_t most = std::min(room + room / 4, all + all / 64);
     const ChainProgram program(measured_.chain, most, measured_.chain.size() <= kFewLinks ? kManySlots : kFewSlots);
     const std::vector<std::int64_t> steps = program.steps();
     if (steps.empty()) return everything_kept().what;
 
-    // The largest step that is within the limit for real, taking it that bytes grow with the steps.
+    // The largest step whose measured bytes are within the limit, assuming that bytes grow with the steps.
     std::size_t low = 0;
     std::size_t high = steps.size();
     std::size_t next =
@@ -107,12 +107,12 @@ class OptimalSearch {
         low = next + 1;
       }
       if (low >= high) break;
-      // Where the estimate would be right if it were wrong everywhere by as much as here; the middle where that is no guess.
+      // The step whose estimate, corrected by the error found here, meets the limit; the middle where that is out of range.
       const auto guess =
           static_cast<std::size_t>(std::upper_bound(steps.begin(), steps.end(), steps[next] - over) - steps.begin());
       next = trial < 3 && guess > low && guess <= high ? guess - 1 : low + (high - low) / 2;
     }
-    // Where nothing keeps the limit, the least estimate need not be the least for real.
+    // Where nothing keeps the limit, the smallest estimate need not be the smallest when measured.
     for (std::size_t i = 1; i < std::min(kLeastSteps, steps.size()) && best_->bytes > limit_; ++i) {
       look_at(*program.plan(steps[i]));
     }
@@ -122,8 +122,9 @@ class OptimalSearch {
   }
 
  private:
-  // Single values: while the plan takes too many bytes, what is kept is dropped; as soon as it does not, what is made again stays
-  // where there is room. Every change that helps is kept. What is dear to make for its bytes stays first, and is dropped last.
+  // Single values: while the plan takes too many bytes, kept values are dropped; once it does not, recomputed values are kept
+  // where there is room. Every change that helps stays. Values that are expensive for their bytes are kept first and dropped
+  // last.
   void improve() {
     int left = static_cast<int>(std::clamp<std::size_t>(kMostNodesTried / (chain_.section.nodes.size() + 1), 2, 60));
     const std::vector<std::size_t> dear = nodes_by_cost();
@@ -136,7 +137,7 @@ class OptimalSearch {
     }
   }
 
-  // A chain of few links leaves the program little to choose from: then the same is tried from where everything is kept.
+  // A chain of few links leaves the dynamic program little to choose from: then the same is tried starting from everything kept.
   void improve_from_above() {
     if (measured_.chain.size() > kFewLinksToChooseFrom || best_->seconds == 0) return;
     const Trial below = *std::exchange(best_, std::nullopt);
@@ -153,7 +154,7 @@ class OptimalSearch {
     const auto end = best_->bytes_at.begin() + static_cast<std::ptrdiff_t>(again);
     const Section& section = chain_.section;
     const std::int64_t bytes = section.value(section.nodes[node].outputs.front()).type.bytes().count();
-    // At its own node and at its readers it is counted already.
+    // At its own node and at its readers it is already counted.
     return std::count_if(first, end, [&](std::int64_t there) { return there + bytes > limit_; }) <= kReaders;
   }
 
@@ -167,7 +168,7 @@ class OptimalSearch {
     return 1;
   }
 
-  // Forward nodes whose results backward may want and that may run again: most seconds a byte first.
+  // Forward nodes whose results backward may read and that may run again: most seconds per byte first.
   std::vector<std::size_t> nodes_by_cost() const {
     const Section& section = chain_.section;
     const std::vector<bool> may_clone = find_clonable_nodes(section, chain_.forward.end);
@@ -185,7 +186,7 @@ class OptimalSearch {
     return nodes;
   }
 
-  // The least that any plan takes by the chain's figures: every link run again from the very beginning.
+  // The fewest bytes of any plan by the chain's figures: every link is rerun from the very beginning.
   std::int64_t least_bytes() const {
     std::int64_t least = 0;
     for (std::size_t l = 0; l < measured_.chain.size(); ++l) {
@@ -245,7 +246,7 @@ class OptimalSearch {
     return trial_;
   }
 
-  // Within the limit before beyond it; within, less time; beyond, fewer bytes.
+  // Within the limit is better than beyond it; within it less time is better, beyond it fewer bytes.
   bool is_better(const Trial& a, const Trial& b) const {
     const auto rank = [&](const Trial& trial) {
       const bool fits = trial.bytes <= limit_;

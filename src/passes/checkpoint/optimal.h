@@ -1,9 +1,9 @@
-// The strategy `optimal`: of all ways to recompute, the one that takes least time within a limit on the section's bytes.
+// The strategy `optimal`: of all ways to recompute, the fastest within a limit on the section's bytes.
 //
-// The chain of links, measured with the backend's kernels (chain_measures.h), is solved by a dynamic program for every number
-// of bytes (analysis/chain_program.h). The program's figures are estimates, so its plans are then rewritten and their real
-// liveness looked at: the fastest whose bytes keep the limit is taken, and single values that still have room stay after all.
-// Best effort: where nothing keeps the limit, the plan with least bytes. Searches are limited by count.
+// The chain of links, measured with the backend's kernels (chain_measures.h), is solved by a dynamic program for every number of
+// bytes (analysis/chain_program.h). Its figures are estimates, so its plans are then rewritten and their real liveness measured:
+// the fastest whose bytes keep the limit is chosen, and single values that still have room are kept after all. Best effort: where
+// nothing keeps the limit, the plan with the fewest bytes. Searches are limited by count.
 #pragma once
 
 #include <deque>
@@ -24,7 +24,7 @@ struct LoweredChain;
 // methods may be called from several threads.
 class OptimalAnswers {
  public:
-  // What the program of such a size of microbatch is like with so much room for workspace.
+  // Microbatch size and workspace limit of a program.
   using Variant = std::pair<std::int64_t, std::optional<Bytes>>;
 
   std::shared_ptr<const LoweredChain> chain(const Variant& variant) const;
@@ -34,13 +34,13 @@ class OptimalAnswers {
 
  private:
   mutable std::mutex mutex_;
-  // The last few: a search is done with one size of microbatch before it comes to the next, and a chain is as large as a program.
+  // The last few: a search finishes one microbatch size before the next, and a chain is as large as a program.
   std::deque<std::pair<Variant, std::shared_ptr<const LoweredChain>>> chains_;
   std::map<std::pair<Variant, Bytes>, Recomputation> answers_;
 };
 
-// context.checkpoint.limit is for the transient bytes of `section`, which is program's. Looks into context.optimal_answers first,
-// where there are any.
+// context.methods.checkpoint->limit is for the transient bytes of `section`, one of the program's. Looks into
+// context.optimal_answers first, if it is set.
 Recomputation find_optimal_recomputation(const Program& program, const Section& section, const ForwardPass& forward,
                                          const PassContext& context);
 

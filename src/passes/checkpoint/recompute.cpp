@@ -42,7 +42,7 @@ class Checkpointer {
 
   bool stays(std::size_t node) const { return !what_.stays.empty() && what_.stays[node]; }
 
-  // Values that come back by themselves, just where backward reads them, and never stay.
+  // Values that are never kept and are recomputed one by one, just where backward reads them.
   void find_values_on_demand() {
     std::vector<bool> normalized(section_.values.size(), false);
     std::vector<bool> leaves_region(section_.values.size(), false);
@@ -56,7 +56,7 @@ class Checkpointer {
       if (!may_clone_[i]) continue;
       const bool follows = node.op->pointwise && normalized[node.inputs.front().index()];
       const ValueId result = node.outputs.front();
-      // What leads out of a region is where the next one begins.
+      // A value that leads out of a region is where the next one begins.
       normalized[result.index()] =
           what_.renews[i] && !stays(i) && (node.op->normalizes || follows) && !leaves_region[result.index()];
       const bool comes_back =
@@ -65,7 +65,7 @@ class Checkpointer {
     }
   }
 
-  // The region that each value stays with: the innermost around its maker and all forward nodes that may run again and read it.
+  // The region that each value is kept with: the innermost around its maker and all forward nodes that may run again and read it.
   void find_homes() {
     for (std::size_t v = 0; v < home_.size(); ++v) {
       if (!forward_.maker[v].valid()) continue;
@@ -90,7 +90,7 @@ class Checkpointer {
     for (const ValueId input : maker(id).inputs) require(input);
   }
 
-  // For each region, the values that backward or a region inside it will want of it: innermost regions first.
+  // For each region, its values that backward or a region inside it will read: innermost regions first.
   void find_targets() {
     for (std::size_t v = 0; v < needed_.size(); ++v) {
       if (forward_.read_by_backward[v]) require(ValueId(v));
@@ -103,7 +103,7 @@ class Checkpointer {
       for (const ValueId id : at_home[region]) {
         if (needed_[id.index()]) targets_[region].push_back(id);
       }
-      // What stays with this region or one inside it is made on the way; the rest must be there before.
+      // What is kept with this region or one inside it is made on the way; the rest must exist before.
       std::unordered_set<ValueId> seen(targets_[region].begin(), targets_[region].end());
       std::vector<ValueId> open = targets_[region];
       while (!open.empty()) {
@@ -145,7 +145,7 @@ class Checkpointer {
     make_again(targets_[region]);
   }
 
-  // Clones whatever it takes to make these values from those that are there, in the order of the forward pass.
+  // Clones the nodes that make these values from those that exist, in the order of the forward pass.
   void make_again(const std::vector<ValueId>& wanted) {
     std::vector<std::size_t> nodes;
     std::unordered_set<std::size_t> seen;
@@ -184,11 +184,11 @@ class Checkpointer {
   const Recomputation& what_;
   std::vector<bool> may_clone_;                // by forward node
   std::vector<bool> on_demand_;                // by value, as all below
-  std::vector<std::size_t> home_;              // the region it stays with; of no meaning for values on demand
+  std::vector<std::size_t> home_;              // the region it is kept with; unused for values on demand
   std::vector<bool> needed_;                   // by backward, or to make what backward needs
-  std::vector<std::vector<ValueId>> targets_;  // by region: what running it again leaves behind
+  std::vector<std::vector<ValueId>> targets_;  // by region: what rerunning it leaves in memory
   std::vector<bool> is_open_;                  // by region: it was run again
-  std::vector<ValueId> current_;               // what stands for the value by now; none while it is dropped
+  std::vector<ValueId> current_;               // what replaces the value now; none while it is dropped
   SectionEditor editor_;
   std::size_t at_ = 0;  // the backward node that is being rewritten
   std::vector<std::size_t> again_;

@@ -60,8 +60,8 @@ class RegionFinder {
     return starts;
   }
 
-  // With s segments, s values stay and one segment's share of what backward reads comes back at a time: least together at
-  // s = sqrt(all that backward reads / a value that stays). For n links alike that is a multiple of sqrt(n).
+  // With s segments, s values are kept and one segment's share of what backward reads is recomputed at a time: fewest bytes at s
+  // = sqrt(all that backward reads / a kept value). For n equal links that is a multiple of sqrt(n).
   std::vector<std::size_t> equal_segments() const {
     const std::int64_t total = kept_before_.back();
     std::vector<std::size_t> starts{0};
@@ -78,8 +78,8 @@ class RegionFinder {
     return starts;
   }
 
-  // Chen et al.'s search: for one budget after the other, a segment ends where what backward reads of it has reached the
-  // budget; of the segmentations the one whose peak is least. Budgets from the largest link's to half of all.
+  // Chen et al.'s search: for each budget, a segment ends where what backward reads of it has reached the budget; of the
+  // segmentations the one with the smallest peak. Budgets from the largest link's bytes to half of all.
   std::vector<std::size_t> budgeted_segments() const {
     constexpr int kBudgets = 64;
     std::int64_t largest = 1;
@@ -102,7 +102,7 @@ class RegionFinder {
     return best;
   }
 
-  // The first link of every residual block; what comes before the first goes with it, and so does what follows the last.
+  // The first link of every residual block; what comes before the first or after the last is part of it.
   std::vector<std::size_t> residual_blocks() const {
     std::vector<std::size_t> starts;
     for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -112,7 +112,7 @@ class RegionFinder {
   }
 
  private:
-  // Most bytes that the values at the cuts and one segment's values that backward reads take together.
+  // Most bytes that the values at the cuts take together with those of one segment that backward reads.
   std::int64_t peak_of(const std::vector<std::size_t>& starts) const {
     std::int64_t cuts = 0;
     std::int64_t peak = 0;
@@ -130,8 +130,8 @@ class RegionFinder {
               regions_.of_node.begin() + static_cast<std::ptrdiff_t>(links_[end_link - 1].end), region);
   }
 
-  // The link, from `least` on, to begin a segment with: of those near enough to the target the one that lets the smallest value
-  // stay, and the nearest where none is near enough. links_.size() when no link is left.
+  // The link, from `least` on, to begin a segment with: of those near enough to the target the one that keeps the smallest value,
+  // or the nearest where none is near enough. links_.size() when no link is left.
   std::size_t smallest_cut_near(std::int64_t target, std::int64_t slack, std::size_t least) const {
     std::size_t best = links_.size();
     const auto rank = [&](std::size_t i) {
@@ -149,7 +149,7 @@ class RegionFinder {
     const std::int64_t from = kept_before_[first];
     const std::int64_t to = kept_before_[end];
     if (end - first < 2 || from == to) return assign(region, first, end);
-    // Half of the bytes on either side; where several places do alike, the one in the middle keeps the halving shallow.
+    // Half of the bytes on either side; of several equal places, the one in the middle keeps the halving shallow.
     const auto rank = [&](std::size_t i) {
       return std::pair(std::abs(2 * kept_before_[i] - from - to), std::max(i - first, end - i));
     };
@@ -174,7 +174,7 @@ Regions find_regions(const CheckpointStrategy& strategy, const std::vector<Link>
   switch (strategy.kind) {
     case Kind::none:
     case Kind::no_bn:
-    case Kind::optimal:  // has regions of its own making
+    case Kind::optimal:  // makes its own regions
     case Kind::greedy:   // has none
       break;
     case Kind::chen:

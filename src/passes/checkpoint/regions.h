@@ -1,4 +1,4 @@
-// A strategy made concrete: which stretches of the forward pass are run again, and inside which others.
+// A strategy made concrete: which stretches of the forward pass are rerun, and inside which others.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace snug {
 
-// Regions are a tree. Region 0 is the forward pass itself, whose values exist when backward begins; any other is run again when
+// Regions are a tree. Region 0 is the forward pass itself, whose values exist when backward begins; any other is rerun when
 // backward first reads a value of it, after the region around it. A region's last part belongs to the region itself: its backward
-// comes at once, so nothing of it is made twice.
+// follows at once, so nothing of it is computed twice.
 struct Regions {
   std::vector<std::size_t> parent{0};  // of each region, always with a smaller number
   std::vector<std::size_t> of_node;    // by forward node: the innermost region it lies in

@@ -25,7 +25,7 @@ constexpr std::array<Kind, 2> kLimited{Kind::optimal, Kind::greedy};
 constexpr std::string_view kEvery = "every-";
 constexpr std::string_view kResidual = "residual-";
 
-// M, or nothing when the text is no whole number from 1.
+// M, or nothing when the text is not a whole number of at least 1.
 std::optional<std::int64_t> parse_count(std::string_view text) {
   std::int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -62,8 +62,8 @@ CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
   }
   if (!count) {
     throw_user_error(
-        "checkpoint is '{}'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
-        "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*",
+        "checkpoint is '{}'; it can be none, no-bn, sqrt, log, chen, optimal or greedy (the last two also with a limit, as in "
+        "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1",
         text.substr(0, 100));
   }
   return {.kind = kind, .every = *count};

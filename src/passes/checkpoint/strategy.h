@@ -1,4 +1,4 @@
-// Which values of the forward pass stay for backward: the strategies' names and what they mean.
+// Which values of the forward pass are kept for backward: the strategies' names and what they mean.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace snug {
 
 struct CheckpointStrategy {
   enum class Kind : std::uint8_t {
-    none,           // everything that backward reads stays
-    no_bn,          // results of normalization, and of ReLUs on them, are made again where backward reads them
-    every,          // every-M: of the values that alone carry the forward pass on, each M-th stays
-    residual,       // residual-M: the results of every M-th residual block stay
-    residual_star,  // residual-M*: the same; between them block after block is made again, without results of normalization
-    sqrt,           // segments of about equal bytes, about the square root of the chain's length of them (Chen et al. 2016)
-    log,            // halves of halves: about log2 of the chain's length of values stay, and recomputation nests
-    chen,           // segments of as equal bytes as a budget allows, with the budget whose peak is least (Chen et al. 2016)
-    optimal,        // optimal:LIMIT: least time for recomputation within a limit (as Beaumont et al. 2019)
-    greedy,         // whenever the limit is reached, what comes back most cheaply for its bytes and its long rest goes (greedy.h)
+    none,           // everything that backward reads is kept
+    no_bn,          // results of normalization, and of ReLUs on them, are recomputed where backward reads them
+    every,          // every-M: of the values that alone carry the forward pass on, each M-th is kept
+    residual,       // residual-M: the results of every M-th residual block are kept
+    residual_star,  // residual-M*: the same; between them blocks are recomputed one at a time, without results of normalization
+    sqrt,           // about sqrt(length of the chain) segments of about equal bytes (Chen et al. 2016)
+    log,            // recursive halving: about log2(length of the chain) values are kept, and recomputation nests
+    chen,           // segments that end when they reach a budget of bytes; the budget with the smallest peak (Chen et al. 2016)
+    optimal,        // optimal:LIMIT: the least time for recomputation within a limit (as Beaumont et al. 2019)
+    greedy,         // greedy:LIMIT: at the limit, drops what is cheap to recompute, large and not read soon (greedy.h)
   };
   Kind kind = Kind::none;
   std::int64_t every = 0;  // M, from 1; only where the name has one
-  Bytes limit = {};        // optimal, greedy: what micro's transient region may take; 0: not said yet, the budget decides
+  Bytes limit = {};        // optimal, greedy: what micro's transient region may take; 0: not given, the budget decides
 
   friend bool operator==(const CheckpointStrategy&, const CheckpointStrategy&) = default;
 };

@@ -8,7 +8,7 @@ namespace snug {
 
 namespace {
 
-// Why a state of one model cannot stand for that of the other, as the end of a sentence; empty when it can.
+// Why a state of one model cannot be shared with that of the other, as the end of a sentence; empty when it can.
 std::string objection_to(const State& state, const State& other) {
   if (state.name != other.name) return fmt::format("one has '{}' where the other has '{}'", state.name, other.name);
   if (state.role != Role::input)

@@ -1,5 +1,5 @@
-// Lets a model run in another shape too: its section `forward` for fewer examples, or shorter ones, beside the one it has. States
-// and the arena are shared; the transient region is as large as the largest shape needs.
+// Lets a model run in another shape too: adds its section `forward` for fewer examples, or shorter ones. States and the arena are
+// shared; the transient region is as large as the largest shape needs.
 //
 //   state images : u8[10x3x32x32]                          state images : u8[10x3x32x32]
 //   section forward                                   ->   section forward
@@ -12,8 +12,8 @@
 
 namespace snug {
 
-// `other`: the same model, built for fewer examples. UserError when it is another model: all states but the inputs must be the
-// same, and of the inputs there may be less.
+// `other`: the same model, built for fewer examples. UserError when it is another model: all states must be the same, except that
+// inputs may be smaller.
 Program add_shape(Program model, Program other);
 
 }  // namespace snug

@@ -73,7 +73,7 @@ class UpdateAdder {
     return StateId(program_.states.size() - 1);
   }
 
-  // The length of all gradients together and the factor that cuts it down, in the state that the host reads.
+  // The norm of all gradients together and the factor that clips it, in the state that the host reads.
   void measure_gradients() {
     ValueId sum = ValueId::none();
     for (const Trained& trained : trained_) {
@@ -143,7 +143,7 @@ class UpdateAdder {
     }
   }
 
-  // What was kept of values that have moved elsewhere says nothing of those that are there now.
+  // What was kept for elements that have moved elsewhere does not apply to those that are there now.
   void clear_beside_moved(Section& section) {
     for (std::size_t at = 0; at < section.nodes.size(); ++at) {
       if (section.nodes[at].op->moves_elements) clear_beside_moved(section, at);
@@ -161,7 +161,7 @@ class UpdateAdder {
       if (state.type == type && !std::exchange(takes_one, true)) {
         section.nodes[at].inputs.push_back(builder.read(StateId(i)));
         section.nodes[at].outputs.push_back(builder.write(StateId(i)));
-      } else if (state.purpose != "codes") {  // of codes it is enough to clear their scales
+      } else if (state.purpose != "codes") {  // codes need no clearing: their scales are cleared
         builder.emit(ops::fill, {builder.read(StateId(i))}, {{"value", 0.0}},
                      {.layer = section.nodes[at].layer, .role = state.role, .phase = Phase::update, .writes = {StateId(i)}});
       }

@@ -1,12 +1,12 @@
-// Adds what moves the parameters: for each that has a gradient the op and the states of its update rule (ops/update_rule.h), in
-// the section `update`.
+// Adds the optimizer: for each that has a gradient the op and the states of its update rule (ops/updates/update_rule.h), in the
+// section `update`.
 //
 //   section micro                                  section update
 //     w.grad@1 = add(w.grad@0, %g)          ->       w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0)
 //
 // With clipping, or when overflows are to be found, the sums of the gradients' squares come first, one node per gradient, and the
 // factor that every update then reads; both stay in the state gradient_norm. A rule that counts its updates has the count before
-// the first. States begin at zero, in the section `init`, and begin again where something else moves a parameter's elements
+// the first. States start at zero, in the section `init`, and are reset where something else moves a parameter's elements
 // (OpDef::moves_elements).
 #pragma once
 

@@ -47,7 +47,7 @@ class RecipeChooser {
  private:
   Bytes bytes(std::size_t value) const { return forward_.values[value].type.bytes(); }
 
-  // Transient values that recipe `r` of node `n` keeps, a view as the value whose bytes it lies in; states are there anyway.
+  // Transient values that recipe `r` of node `n` keeps, a view as the value in whose bytes it lies; states exist anyway.
   const std::vector<std::size_t>& kept_by(std::size_t n, std::size_t r) {
     auto& of_node = kept_[n];
     if (of_node.empty()) of_node.resize(forward_.nodes[n].op->gradients.size());
@@ -75,7 +75,7 @@ class RecipeChooser {
     std::vector<bool> inputs, outputs;
   };
 
-  // The node alone in a section that is thrown away, its operands its first values.
+  // The node alone in a temporary section, whose first values are its operands.
   struct Scratch {
     Section section{.kind = SectionKind::micro, .values = {}, .nodes = {}};
     Node node;
@@ -91,8 +91,8 @@ class RecipeChooser {
     return scratch;
   }
 
-  // Which operands backward really reads, found by building it: a recipe says what it may read at most, and reads less where no
-  // gradient is wanted (a convolution's input is there for its weight's gradient alone).
+  // Which operands backward really reads, found by building it: a recipe says the most that it may read, and reads less where no
+  // gradient is wanted (a convolution's input is needed for its weight's gradient alone).
   OperandsRead operands_read(const Node& node, const GradientRecipe& recipe) const {
     OperandsRead read;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) read.inputs.push_back(((recipe.keeps_inputs >> i) & 1U) != 0);
@@ -134,7 +134,7 @@ class RecipeChooser {
     return read;
   }
 
-  // What recipe `r` of node `n` would add, given everything that is kept now; nothing when the recipe does not do for this node.
+  // What recipe `r` of node `n` would add to everything that is kept now; nothing when the recipe does not work for this node.
   std::optional<Bytes> added_bytes(std::size_t n, std::size_t r) {
     Bytes total;
     for (const std::size_t value : kept_by(n, r)) {
@@ -185,9 +185,9 @@ class RecipeChooser {
   const Section& forward_;
   GradientFlow flow_;
   std::vector<int> choice_;
-  std::vector<std::vector<std::optional<std::vector<std::size_t>>>> kept_;  // by node and recipe, once it was asked for
+  std::vector<std::vector<std::optional<std::vector<std::size_t>>>> kept_;  // by node and recipe, computed when first needed
   std::vector<std::vector<std::size_t>> keepers_;                           // by value: nodes whose recipe keeps it
-  std::vector<std::size_t> root_;                                           // by value: where it lies, itself unless it is a view
+  std::vector<std::size_t> root_;  // by value: in whose bytes it lies; itself unless it is a view
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace snug {
 
 namespace {
 
-// Notes the states that an op reads as an operand that stays wide.
+// Marks the states that an op reads as an operand that stays wide.
 void find_wide_states(const Section& forward, std::vector<bool>& wide) {
   for (const Node& node : forward.nodes) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {

@@ -27,7 +27,7 @@ struct SparseTensor {
   StateId state;
   std::string name;
   Shape shape;             // O, I, kh, kw
-  ops::RandomValues init;  // what the dense weight would begin with
+  ops::RandomValues init;  // initial values of the dense weight
   std::int64_t first_row = 0;
   std::int64_t nonzeros = 0;  // initially
 };
@@ -67,7 +67,7 @@ std::vector<SparseTensor> eligible_tensors(const Program& model) {
   return tensors;
 }
 
-// Nonzeros of each tensor: the same share of all, round(share * all) together, by largest remainders.
+// Nonzeros of each tensor: the same share of each, round(share * all) together, by largest remainders.
 void share_nonzeros(std::vector<SparseTensor>& tensors, double share) {
   std::int64_t elements = 0;
   for (const SparseTensor& tensor : tensors) elements += tensor.shape.elements();
@@ -183,7 +183,7 @@ class Sparsifier {
     return {{"tensor_rows", rows}, {"tensor_columns", columns}, {"bits", std::int64_t{bits_}}};
   }
 
-  // A pattern, then each tensor's values at the places it gave.
+  // A pattern, then each tensor's values at the pattern's places.
   void emit_initial_values() {
     SectionEditor editor(model_.states, model_.section(SectionKind::init));
     Attributes attributes = grid();
@@ -235,9 +235,9 @@ class Sparsifier {
   DType dtype_ = DType::f32;
   int bits_ = 0;  // of a column's index
   std::int64_t rows_in_all_ = 0;
-  std::int64_t target_ = 0;  // values that a rewiring means to move
+  std::int64_t target_ = 0;  // values that a rewiring aims to move
   StateId weight_, columns_, rows_;
-  StateId threshold_ = StateId::none(), pruned_ = StateId::none();  // none: the pattern stays
+  StateId threshold_ = StateId::none(), pruned_ = StateId::none();  // none: the pattern is fixed
 };
 
 }  // namespace

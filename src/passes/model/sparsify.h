@@ -1,14 +1,15 @@
-// Stores the weights of convolutions, all but the first, by their nonzeros in one store that they share (ops/sparse.h). The dense
-// weights are gone from the model, and with them their gradients and momenta. Changes the model: `sparse` on the ladder.
+// Stores the weights of convolutions, all but the first, by their nonzeros in one store that they
+// share (ops/sparse/sparse.h). The model no longer has the dense weights, nor their gradients and
+// momenta. Changes the model: rung `sparse`.
 //
 //   state conv2.weight : f32[32x16x3x3]/channels_last            state sparse.weight : f32[1382]
 //   %conv2 = conv2d(%x, conv2.weight) {...}               ->      state sparse.columns, sparse.rows
 //                                                                %conv2 = sparse_conv2d(%x, sparse.weight, sparse.columns,
 //                                                                                      sparse.rows) {first_row=0, ...}
 //
-// Left as they are: the first convolution, frozen weights, weights with another reader, grouped convolutions, and all that is no
-// convolution. The pattern is drawn in `init`, with the same density in every tensor; its number of nonzeros never changes.
-// Where the pattern moves, the section `periodic` lets small values go and as many others come.
+// Left as they are: the first convolution, frozen weights, weights with another reader, grouped convolutions, and all ops other
+// than convolutions. The pattern is drawn in `init`, with the same density in every tensor; its number of nonzeros never changes.
+// Where the pattern moves, the section `periodic` prunes small values and regrows as many others.
 #pragma once
 
 #include <optional>
@@ -33,7 +34,7 @@ struct SparseOptions {
 std::string_view name_of(SparseMethod method);
 std::optional<SparseMethod> parse_sparse_method(std::string_view name);
 
-// Whether it has a weight that could be.
+// Whether it has a weight that could be sparse.
 bool can_sparsify(const Program& model);
 
 // `nonzero`: the share that is stored; 1: the model stays dense. UserError when it is not in (0, 1], or nothing in the model can

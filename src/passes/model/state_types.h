@@ -1,4 +1,4 @@
-// A piece of passes that change how states are stored.
+// Used by passes that change how states are stored.
 #pragma once
 
 #include "ir/program.h"

@@ -86,8 +86,8 @@ Tensor all(DType dtype, double value) { return {{.dtype = dtype, .shape = {kCoun
 
 // What the numbers of 16 bits should be, one by one.
 double expected(DType dtype, float value, std::uint32_t random) {
-  if (dtype == DType::f16) return float_from_half(half_from_double(ops::half_by_chance(value, random)));
-  return ops::bfloat_by_chance(value, random);
+  if (dtype == DType::f16) return float_from_half(half_from_double(ops::stochastic_half(value, random)));
+  return ops::stochastic_bfloat(value, random);
 }
 
 TEST(StochasticRounding, IsTheOneThatTheDrawsSay) {

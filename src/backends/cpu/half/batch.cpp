@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kCachedFloats = (std::int64_t{1} << 19U) / 4;  // of images: half of a core's second-level cache, about
 
-// As many images as a thread's cache holds, but those of all threads take no more than a quarter of the batch's own room.
+// As many images as a thread's cache holds, but those of all threads take at most a quarter of the batch's own bytes.
 std::int64_t images_at_a_time(std::int64_t batch, int parts, std::int64_t floats_an_image, std::int64_t floats_of_gradient,
                               HalfRoom room) {
   if (room != HalfRoom::fast) return 1;

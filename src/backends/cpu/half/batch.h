@@ -1,4 +1,4 @@
-// A batch of images of 16 bits, shared by threads: each has images of its own, of which a group at a time is there as floats.
+// A batch of 16-bit images, divided among threads: each has its own images, of which one group at a time is converted to floats.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace snug::backends::cpu {
 
-// How much room a call takes: enough to be fast; one image a thread, and a quarter of the weight's channels at a time; or one
-// image on one thread, and 16 channels at a time.
+// How much workspace a call takes: enough to be fast; one image per thread, and a quarter of the weight's channels at a time; or
+// one image on one thread, and 16 channels at a time.
 enum class HalfRoom : std::uint8_t { fast, small, least };
 
 struct HalfBatch {
@@ -21,11 +21,11 @@ struct HalfBatch {
   int parts;           // threads that have images
   std::int64_t group;  // images at a time
 
-  // A weight's gradient that is larger than all images of a thread needs a second place where these come in several groups.
+  // A weight's gradient that is larger than all images of a thread needs a second buffer where these come in several groups.
   HalfBatch(std::int64_t images, HalfRoom room, int threads, std::int64_t floats_an_image, std::int64_t floats_of_gradient);
 
   Range of_part(int part) const { return part_of(batch, part, parts); }
-  // Those that some thread's images come in.
+  // All sizes that occur in some thread.
   std::vector<std::int64_t> group_sizes() const;
 
   // body(first, images) for the groups of a thread.
@@ -53,10 +53,10 @@ struct HalfBatch {
   }
 };
 
-// What convolves a group, by its size.
+// The primitives that convolve a group, by its size.
 using GroupChains = std::map<std::int64_t, PrimitiveChain>;
 
-// Some help for the classes of conv2d_half.h.
+// Helpers of the classes in conv2d.h.
 Type with_dim(Type type, std::size_t dim, std::int64_t size);
 inline std::int64_t image_elements(const Type& type) { return type.elements() / type.shape[0]; }
 inline float* floats_of(std::byte* data) { return reinterpret_cast<float*>(data); }

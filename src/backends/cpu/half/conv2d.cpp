@@ -5,10 +5,10 @@
 
 namespace snug::backends::cpu {
 
-// Measured on WRN-28-2's step of 100 images on two threads: 2 to 6% more processor time with little room, up to 9% with the
+// Measured on WRN-28-2's step of 100 images on two threads: 2 to 6% more processor time with little workspace, up to 9% with the
 // least, which leaves the other threads idle.
 KernelMatch accept_half(HalfRoom room, Bytes workspace, bool is_reference, DType dtype, int threads) {
-  const bool is_compared = dtype == DType::f16;  // bf16 has faster kernels, for which these are not variants
+  const bool is_compared = dtype == DType::f16;  // bf16 has faster kernels, of which these are not variants
   Accept accept{.workspace = workspace, .numerics = "half", .is_reference = is_reference};
   if (room == HalfRoom::small) {
     accept.numerics = "half_small";
@@ -22,7 +22,7 @@ KernelMatch accept_half(HalfRoom room, Bytes workspace, bool is_reference, DType
 
 namespace {
 
-// A quarter of the channels, in whole blocks, or a single block; all where that does not come out even.
+// A quarter of the channels, in whole blocks, or a single block; all where these do not divide evenly.
 std::int64_t width_of(std::int64_t channels, HalfRoom room) {
   if (room == HalfRoom::fast || channels % kWeightBlock != 0) return channels;
   const std::int64_t quarter = (channels / 4 + kWeightBlock - 1) / kWeightBlock * kWeightBlock;
@@ -61,7 +61,7 @@ HalfImages::HalfImages(Call call, HalfRoom room, int threads)
 Type HalfImages::from_of(std::int64_t images) const { return as_floats(with_dim(call_.from, 0, images)); }
 Type HalfImages::to_of(std::int64_t images) const { return as_floats(with_dim(with_dim(call_.to, 0, images), 1, slices_.width)); }
 
-// With the weights in a given layout; without one in the weight's own, where the forward pass reads it, or in oneDNN's choice.
+// With the weights in a given layout; by default in the weight's own, where the forward pass reads it, or in oneDNN's choice.
 dnnl::primitive_desc_base HalfImages::describe(std::int64_t images, const dnnl::memory::desc* weights) const {
   const std::size_t dim = call_.forward ? 0 : 1;
   const Type weight = as_floats(slices_.is_whole() ? call_.weight : with_dim(call_.weight, dim, slices_.width));
@@ -78,7 +78,7 @@ dnnl::primitive_desc_base HalfImages::describe(std::int64_t images, const dnnl::
     dnnl::primitive_desc_base own = conv.forward(conv.wanted_weight, bias_layout);
     if (is_direct(own)) return own;
   } catch (const dnnl::error&) {
-    // Layouts for pairs of numbers of 16 bits are not for floats.
+    // Layouts for pairs of 16-bit numbers are not for floats.
   }
   return conv.forward(conv.any_weight(), bias_layout);
 }
@@ -121,7 +121,7 @@ std::vector<GroupChains> HalfImages::bind_groups(const Pieces& pieces) const {
   return chains;
 }
 
-// What is kept grows neither with the images nor with the slices: no plan counts it.
+// What is kept does not grow with the images or the slices, so plans need not count it.
 std::unique_ptr<BoundKernel> HalfImages::bind(const Operand& from, const Operand& to, const Operand* bias, std::byte* workspace,
                                               const BindWeights& bind_weights) const {
   const OmpThreads alone(1);

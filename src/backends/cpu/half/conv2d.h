@@ -1,6 +1,6 @@
-// Convolutions of numbers of 16 bits that the processor does not compute with. Every thread has images of its own: it widens a
-// few at a time to floats, which stay in its cache, has oneDNN convolve them on that thread alone, and rounds the result. So the
-// threads meet once a call, and what is read and written in memory has 16 bits.
+// Convolutions of 16-bit numbers that the processor cannot compute with. Every thread has its own images: it widens a few at a
+// time to floats, which stay in its cache, has oneDNN convolve them on that thread alone, and rounds the result. So the threads
+// synchronize once per call, and what is read and written in memory has 16 bits.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace snug::backends::cpu {
 
 constexpr std::int64_t kWeightBlock = 16;  // channels in a block of the weights' layouts
 
-// The accepted match of a kernel with so much room. Only beside its own fast variant is it known how long one takes.
+// The accepted match of a kernel with that much workspace. Its slowdown is known only relative to its own fast variant.
 KernelMatch accept_half(HalfRoom room, Bytes workspace, bool is_reference, DType dtype, int threads);
 
 // The channels of some weights, one slice after the other.
@@ -30,7 +30,7 @@ class HalfImages {
  public:
   struct Call {
     bool forward;
-    Type from, weight, to;  // the weight's type gives its shape, and a layout to take where the library can
+    Type from, weight, to;  // the weight's type gives its shape, and a layout to use where the library can
     std::optional<Type> bias;
     Attributes attributes;
   };
@@ -41,10 +41,10 @@ class HalfImages {
   Bytes workspace() const;
   bool is_reference() const { return is_reference_; }  // oneDNN's convolution is
   std::int64_t groups() const { return groups_; }
-  // In which the weights of a slice are wanted, floats.
+  // The layout of a slice's weights, as floats.
   const dnnl::memory::desc& weight_layout() const { return weight_layout_; }
 
-  // Called while the kernel runs: brings the weights of the channels from `first` on to the `target` that it was bound to.
+  // Called while the kernel runs: writes the weights of the channels from `first` on to the `target` that it was bound to.
   using BringWeights = std::function<void(std::int64_t first)>;
   using BindWeights = std::function<BringWeights(float* target)>;
   std::unique_ptr<BoundKernel> bind(const Operand& from, const Operand& to, const Operand* bias, std::byte* workspace,
@@ -67,8 +67,8 @@ class HalfImages {
   bool is_reference_ = false;
 };
 
-// A weight gradient, from dy and x, in slices of output channels, and with the least room of input channels too where the images
-// take most of it. Every thread adds up the gradients of its own images.
+// A weight gradient, from dy and x, in slices of output channels, and with HalfRoom::least also of input channels where the
+// images take most of the workspace. Every thread adds up the gradients of its own images.
 class HalfWeightGradient {
  public:
   // dnnl::error when oneDNN has no such convolution.
@@ -79,11 +79,11 @@ class HalfWeightGradient {
   const ChannelSlices& slices() const { return slices_; }
   const ChannelSlices& input_slices() const { return input_slices_; }
   std::int64_t groups() const { return groups_; }
-  // Of a slice's gradient, floats.
+  // The layout of a slice's gradient, as floats.
   const dnnl::memory::desc& gradient_layout() const { return gradient_layout_; }
 
-  // Called while the kernel runs: takes the gradient of the output channels from `first_out` on and the input channels from
-  // `first_in` on away from where it was bound to.
+  // Called while the kernel runs: consumes the gradient of the output channels from `first_out` on and the input channels from
+  // `first_in` on from where it was bound to.
   using TakeGradient = std::function<void(std::int64_t first_out, std::int64_t first_in)>;
   using BindGradient = std::function<TakeGradient(const float* gradient)>;
   std::unique_ptr<BoundKernel> bind(const Operand& dy, const Operand& x, std::byte* workspace,

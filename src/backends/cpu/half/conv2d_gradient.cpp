@@ -6,8 +6,8 @@ namespace snug::backends::cpu {
 
 namespace {
 
-// Whether a slice of output and input channels lies by itself in the gradient, as only a single block does, and less room for
-// images is worth more calls.
+// Slices input channels too where a slice of output and input channels is contiguous in the gradient, as only a single block is,
+// and less workspace for images is worth more calls.
 HalfRoom room_for_inputs(const Type& x, const Type& dw, const ChannelSlices& outputs, HalfRoom room) {
   if (room != HalfRoom::least || outputs.width != kWeightBlock || dw.layout.opaque_name != "ABcd16b16a") return HalfRoom::fast;
   return image_elements(x) > kWeightBlock * image_elements(dw) ? HalfRoom::least : HalfRoom::fast;
@@ -54,7 +54,7 @@ Type HalfWeightGradient::x_of(std::int64_t images) const {
   return as_floats(with_dim(with_dim(x_, 0, images), 1, input_slices_.width));
 }
 
-// The gradient in a given layout; without one in the weight's own, where the library makes it, or in its choice.
+// The gradient in a given layout; by default in the weight's own, where the library makes it, or in its choice.
 dnnl::convolution_backward_weights::primitive_desc HalfWeightGradient::describe(std::int64_t images,
                                                                                 const dnnl::memory::desc* gradient) const {
   Type dw = as_floats(slices_.is_whole() ? dw_ : with_dim(dw_, 0, slices_.width));
@@ -65,7 +65,7 @@ dnnl::convolution_backward_weights::primitive_desc HalfWeightGradient::describe(
     auto own = conv.backward_weights(conv.wanted_weight);
     if (is_direct(own)) return own;
   } catch (const dnnl::error&) {
-    // Layouts for pairs of numbers of 16 bits are not for floats.
+    // Layouts for pairs of 16-bit numbers are not for floats.
   }
   return conv.backward_weights(conv.any_weight());
 }
@@ -89,7 +89,7 @@ HalfWeightGradient::Pieces HalfWeightGradient::cut(std::byte* workspace) const {
 
 Bytes HalfWeightGradient::workspace() const { return cut(nullptr).used; }
 
-// The first group of a thread makes the total, which those behind it are added to.
+// The first group of a thread makes the total, to which the later ones are added.
 std::vector<HalfWeightGradient::Convolutions> HalfWeightGradient::bind_groups(const Pieces& pieces) const {
   std::map<std::int64_t, std::pair<dnnl::convolution_backward_weights::primitive_desc, dnnl::primitive>> primitives;
   for (const std::int64_t images : batch_.group_sizes()) {
@@ -115,7 +115,7 @@ std::vector<HalfWeightGradient::Convolutions> HalfWeightGradient::bind_groups(co
   return bound;
 }
 
-// What is kept grows neither with the images nor with the slices: no plan counts it.
+// What is kept does not grow with the images or the slices, so plans need not count it.
 std::unique_ptr<BoundKernel> HalfWeightGradient::bind(const Operand& dy, const Operand& x, std::byte* workspace,
                                                       const BindGradient& bind_gradient) const {
   const OmpThreads alone(1);

@@ -3,7 +3,7 @@
 #include "backends/cpu/onednn/conv2d.h"
 #include "backends/cpu/storage.h"
 
-// The kernels for dense weights of 16 bits: each in three sizes, the fastest first.
+// The kernels for dense 16-bit weights: each in three sizes, the fastest first.
 
 namespace snug::backends::cpu {
 

@@ -4,7 +4,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd/loops.h"
 
-// Means over whole images of numbers of 16 bits, which oneDNN does not pool: sums in double, and a gradient that is the same for
+// Means over whole images of 16-bit numbers, which oneDNN does not pool: sums in double, and a gradient that is the same for
 // every pixel.
 
 namespace snug::backends::cpu {
@@ -17,7 +17,7 @@ KernelMatch match_image(const Type& image, Bytes workspace) {
   return Accept{.workspace = workspace};
 }
 
-// Threads write sums of their own cache lines.
+// Each thread writes its sums to separate cache lines.
 std::int64_t stride_of(const Type& image) { return (image.shape[1] + 7) / 8 * 8; }
 
 KernelMatch match_pool(const KernelQuery& query) {

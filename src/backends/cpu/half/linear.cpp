@@ -7,8 +7,8 @@
 #include "backends/cpu/pieces.h"
 #include "backends/cpu/storage.h"
 
-// The three products of a linear layer with numbers of 16 bits that the processor does not compute with. The batch's rows become
-// floats as a whole; of the weight, which may be far larger, and of its gradient only a tile at a time is there as floats.
+// The three products of a linear layer with 16-bit numbers that the processor cannot compute with. The batch's rows are converted
+// to floats as a whole; the weight, which may be far larger, and its gradient only a tile at a time.
 
 namespace snug::backends::cpu {
 
@@ -105,7 +105,7 @@ KernelMatch match(const KernelQuery& query) {
 float* floats_of(std::byte* data) { return reinterpret_cast<float*>(data); }
 std::byte* element(const Operand& operand, std::int64_t number) { return operand.data + 2 * number; }
 
-// Columns of a matrix whose rows are `width` apart: as floats that lie by themselves, and back.
+// Columns of a matrix whose rows are `width` apart: as contiguous floats, and back.
 template <typename T>
 std::unique_ptr<BoundKernel> gather(const T* from, std::int64_t width, float* to, std::int64_t rows, std::int64_t count,
                                     int threads) {

@@ -1,4 +1,4 @@
-// Rows of `count` numbers of 16 bits, `step` apart, as floats that lie by themselves, and back; on the calling thread.
+// Rows of `count` 16-bit numbers, `step` apart, as contiguous floats, and back; on the calling thread.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/storage.h"
 
-// Weights of 16 bits as floats, in the layout that oneDNN's primitive reads. Blocks of 16 x 16 channels lie together in nearly
-// all of its layouts, one way round or the other.
+// 16-bit weights as floats, in the layout that oneDNN's primitive reads. Blocks of 16 x 16 channels are contiguous in nearly all
+// of its layouts, in one order or transposed.
 
 namespace snug::backends::cpu {
 
@@ -22,7 +22,7 @@ struct Copy {
   std::int64_t from_stored, stored;  // elements of the whole source and of the target, padding included
 
   std::int64_t width() const { return to.size(dim); }
-  // How far slices lie apart.
+  // The distance between slices.
   std::int64_t step() const { return from.size(dim) > width() ? from.place(dim, width()) : 0; }
   bool slices_are_alike() const {
     for (std::int64_t i = 0; i < from.size(dim); ++i) {
@@ -31,7 +31,7 @@ struct Copy {
     return from.size(dim) % width() == 0;
   }
 
-  // Padding too: without it in the source, what lies behind would be read.
+  // Padding too: without it in the source, bytes after it would be read.
   bool lies_alike() const {
     if (from_stored * width() != stored * from.size(dim)) return false;
     for (std::size_t d = 0; d < LayoutMap::kRank; ++d) {
@@ -41,7 +41,7 @@ struct Copy {
     }
     return true;
   }
-  // Both in blocks of 16 x 16 that lie together: the target's rows are the source's columns.
+  // Both in contiguous blocks of 16 x 16: the target's rows are the source's columns.
   bool turns_blocks() const {
     if (to.size(4) != 1 || to.size(0) % kBlock != 0 || to.size(1) % kBlock != 0) return false;
     const auto steps = [](const LayoutMap& map, std::size_t d, std::int64_t size, std::int64_t step) {
@@ -81,7 +81,7 @@ void turn_blocks(const Copy& copy, const T* from, float* to, int threads) {
 
 template <typename T>
 void copy_each(const Copy& copy, const T* from, float* to, int threads) {
-  if (copy.stored != copy.to.elements()) std::fill_n(to, copy.stored, 0.0F);  // what only pads the layout is zero
+  if (copy.stored != copy.to.elements()) std::fill_n(to, copy.stored, 0.0F);  // padding of the layout is zero
   for_each_part(copy.to.elements(), threads, 64, [&](int, Range part) {
     for_each_element(copy.to, part.begin, part.end,
                      [&](const auto& at, std::int64_t /*number*/) { to[copy.to(at)] = to_float(from[copy.from(at)]); });

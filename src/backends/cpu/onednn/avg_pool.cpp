@@ -4,8 +4,8 @@
 #include "backends/cpu/onednn/onednn.h"
 #include "ops/pool.h"
 
-// Average pooling by oneDNN, whose kernels read and write channels-last values directly and need no scratch. Global pooling is
-// the case of one window as large as the image: its result [N,C] lies like an image of one pixel.
+// Average pooling by oneDNN, whose kernels read and write channels-last values directly and need no scratch. Global pooling has
+// one window as large as the image: its result [N,C] lies like an image of one pixel.
 
 namespace snug::backends::cpu {
 
@@ -38,7 +38,7 @@ struct Windows {
             .padding = {0, 0}};
   }
 
-  // Rows that the last window does not reach are padding taken away.
+  // Rows that the last window does not reach are negative padding.
   Dims rear_padding() const {
     Dims rear;
     for (std::size_t i = 0; i < 2; ++i) rear.push_back((pooled[i + 2] - 1) * stride[i] + kernel[i] - images[i + 2] - padding[i]);
@@ -49,7 +49,7 @@ struct Windows {
 
   dnnl::memory::desc channels_last(const Dims& dims) const { return {dims, data_type_of(dtype), dnnl::memory::format_tag::nhwc}; }
   dnnl::pooling_forward::primitive_desc forward() const {
-    // Averages keep nothing for backward, so training asks for no more than inference.
+    // Averages keep nothing for backward, so training needs no more than inference.
     return {{dnnl::prop_kind::forward_training, dnnl::algorithm::pooling_avg_include_padding, channels_last(images),
              channels_last(pooled), stride, kernel, padding, rear_padding()},
             booked_scratchpad(),

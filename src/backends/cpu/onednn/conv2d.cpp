@@ -6,9 +6,9 @@
 #include "backends/cpu/pieces.h"
 #include "base/error.h"
 
-// oneDNN's direct convolutions read activations channels-last and weights in blocked layouts of their own: one for forward and
-// the weight gradient, another for the data gradient. Where a weight lies in another layout than the primitive wants, it is
-// copied into the workspace first.
+// oneDNN's direct convolutions read activations channels-last and weights in its own blocked layouts: one for forward and the
+// weight gradient, another for the data gradient. Where a weight has a different layout than the primitive wants, it is copied
+// into the workspace first.
 
 namespace snug::backends::cpu {
 
@@ -129,7 +129,7 @@ struct WeightGradient {
 
   WeightGradient(const Type& dy, const Type& x, const Type& dw, const Attributes& attributes)
       : conv(x, dw, dy, attributes), description(conv.backward_weights(conv.wanted_gradient())), adds(accumulates(attributes)) {}
-  // The primitive overwrites its output, so a sum, another layout or another type goes through a fresh gradient in the
+  // The primitive overwrites its output, so a sum, another layout or another type goes through a temporary gradient in the
   // workspace.
   bool in_place() const { return !adds && !changes_layout(); }
   bool changes_layout() const { return description.diff_weights_desc() != conv.weight; }
@@ -231,8 +231,8 @@ std::optional<Layout> data_gradient_weight_layout(const KernelQuery& query) {
 // A forward primitive that falls back to a general matrix product in this layout would cost more than a copy.
 bool runs_forward(const Convolution& conv, const dnnl::memory::desc& weight) { return is_direct(conv.forward(weight)); }
 
-// oneDNN's kernels for bf16 each have a layout of their own. This is the forward pass's without scratch, as fast as the one that
-// oneDNN prefers; blocks of 16 x 16 channels lie in it in the same order as in the others.
+// Each of oneDNN's bf16 kernels has its own layout. This is the forward pass's without scratch, as fast as the one that oneDNN
+// prefers; blocks of 16 x 16 channels have the same order in it as in the others.
 std::optional<Layout> bfloat_weight_layout(const Convolution& conv) {
   const dnnl::memory::desc paired(conv.weight.dims(), conv.weight.data_type(), dnnl::memory::format_tag::ABcd8b16a2b);
   return runs_forward(conv, paired) ? named_layout(paired) : std::nullopt;
@@ -242,7 +242,7 @@ std::optional<Layout> bfloat_weight_layout(const Convolution& conv) {
 
 namespace {
 
-// Halves lie as the floats do that they are computed as.
+// Halves have the layout of the floats that they are computed as.
 std::optional<Layout> half_weight_layout(const KernelQuery& query) {
   std::vector<Type> inputs, outputs;
   for (const Type& type : query.inputs) inputs.push_back(as_floats(type));
@@ -259,7 +259,7 @@ std::optional<Layout> half_weight_layout(const KernelQuery& query) {
 
 std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
   if (query.inputs[1].dtype == DType::f16) {
-    // Only the forward pass has a say: a data gradient converts its weight anyway.
+    // Only the forward pass matters: a data gradient converts its weight anyway.
     return query.op.name == onednn_conv2d.op ? half_weight_layout(query) : std::nullopt;
   }
   if (objection(query.inputs[0]) || objection(query.inputs[1])) return std::nullopt;
@@ -275,7 +275,7 @@ std::optional<Layout> preferred_conv2d_weight_layout(const KernelQuery& query) {
     if (!layout) return std::nullopt;
     return runs_forward(conv, wanted) ? layout : std::nullopt;
   } catch (const dnnl::error&) {
-    return std::nullopt;  // oneDNN has no such convolution; another kernel will take the plain layout
+    return std::nullopt;  // oneDNN has no such convolution; another kernel will use the plain layout
   }
 }
 

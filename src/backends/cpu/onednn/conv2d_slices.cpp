@@ -8,11 +8,11 @@
 #include "backends/cpu/pieces.h"
 #include "base/error.h"
 
-// A convolution's gradients with a fraction of the workspace. As a whole they need room as large as the weights: the data
+// A convolution's gradients with a fraction of the workspace. Unsliced they need a workspace as large as the weights: the data
 // gradient for a copy in another layout, the weight gradient for what it adds to a sum and for the threads' partial sums. A slice
 // of channels needs a slice of that: input channels of dx, which read only their own weights, or output channels of dw, which
-// read only their own dy. oneDNN wants neighboring pixels side by side, so a few images' channels of the slice go through the
-// workspace, and the slice's pixels are copied out of dy or into dx.
+// read only their own dy. oneDNN needs adjacent pixels contiguous, so a few images' channels of the slice go through the
+// workspace, and the slice's pixels are copied from dy or to dx.
 
 namespace snug::backends::cpu {
 
@@ -49,12 +49,12 @@ std::int64_t image_elements(const Type& type) { return type.elements() / type.sh
 std::int64_t element_bytes(const Type& type) { return bits_per_element(type.dtype) / 8; }
 std::int64_t image_bytes(const Type& type) { return image_elements(type) * element_bytes(type); }
 
-// As many images at a time as take about the room of the slice's weights.
+// As many images at a time as take about as many bytes as the slice's weights.
 std::int64_t images_at_a_time(Bytes weights, const Type& slice_of_batch) {
   return std::clamp<std::int64_t>(weights.count() / image_bytes(slice_of_batch), 1, slice_of_batch.shape[0]);
 }
 
-// Smaller slices copy more and leave the library less to do at once. docs/performance.md saw whole steps 0 to 11% slower with
+// Smaller slices copy more and give the library less work at once. In docs/performance.md whole steps were 0 to 11% slower with
 // these kernels in a quarter of a network's layers, within the noise of the machine.
 KernelMatch accept_slices(Slices slices, Bytes workspace, const dnnl::primitive_desc_base& description) {
   const bool quarters = slices == Slices::quarters;
@@ -64,7 +64,7 @@ KernelMatch accept_slices(Slices slices, Bytes workspace, const dnnl::primitive_
                 .is_reference = is_reference(description)};
 }
 
-// Between all channels of some pixels, and a slice of them that lies by itself; in bytes.
+// Between all channels of some pixels, and a contiguous slice of them; in bytes.
 struct PixelSlice {
   std::int64_t pixels, all_bytes, slice_bytes;
 };
@@ -214,7 +214,7 @@ struct WeightSlices {
           return conv.backward_weights(conv.wanted_gradient());
         }) {}
 
-  // What one group of images adds to another's must lie alike.
+  // Gradients of groups of images are added, so they must have the same layout.
   bool groups_lie_alike() const {
     return primitives.batch % primitives.group == 0 ||
            primitives.rest.diff_weights_desc() == primitives.whole.diff_weights_desc();
@@ -229,7 +229,7 @@ struct WeightSlices {
     std::byte *alone, *total, *fresh, *scratchpad;
   };
   // `total`: the slice's gradient of all images, before it is rounded and added to the sum; without either, dw itself. `fresh`:
-  // that of a group of images behind the first.
+  // that of a group of images after the first.
   Pieces cut(WorkspaceCutter& cutter) const {
     return {.alone = cutter.cut(Bytes(image_bytes(dy_slice) * primitives.group)),
             .total = adds || is_rounded() ? cutter.cut(fresh_size()) : nullptr,

@@ -1,4 +1,4 @@
-// A convolution as oneDNN describes it, for the kernels that make its three products.
+// A convolution's oneDNN descriptors, for the kernels of its three products.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ using ops::Conv2dGeometry;
 
 struct Convolution {
   Conv2dGeometry geometry;
-  dnnl::memory::desc input, weight, output;  // weight: as the value lies in memory
-  dnnl::memory::desc wanted_weight;          // what the primitive is asked for: the value's own blocked layout, or any
+  dnnl::memory::desc input, weight, output;  // weight: in the value's layout
+  dnnl::memory::desc wanted_weight;          // requested from the primitive: the value's own blocked layout, or any
   dnnl::memory::dims strides, dilations, padding;
 
   Convolution(const Type& x, const Type& w, const Type& y, const Attributes& attributes)
@@ -31,7 +31,7 @@ struct Convolution {
         dilations{geometry.dilation_height - 1, geometry.dilation_width - 1},  // oneDNN counts the gaps
         padding{geometry.padding_height, geometry.padding_width} {}
 
-  // Rows that the last window does not reach are padding taken away.
+  // Rows that the last window does not reach are negative padding.
   dnnl::memory::dims rear_padding() const {
     const auto rear = [](std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride, std::int64_t front,
                          std::int64_t dilation) { return (out - 1) * stride + dilation * (kernel - 1) + 1 - in - front; };
@@ -53,7 +53,7 @@ struct Convolution {
         {kKind, kAlgorithm, input, weights, output, strides, dilations, padding, rear_padding()}, booked_scratchpad(), engine()};
   }
 
-  // What a weight's gradient is made in: floats, which are rounded to 16 bits only when they are added to a sum.
+  // The descriptor of a weight's gradient: floats, rounded to 16 bits only when they are added to a sum.
   dnnl::memory::desc wanted_gradient() const {
     if (weight.data_type() == dnnl::memory::data_type::f32) return wanted_weight;
     return {weight.dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
@@ -76,7 +76,7 @@ struct Convolution {
   }
 };
 
-// Turns oneDNN's exceptions, and values it cannot take, into refusals.
+// Converts oneDNN's exceptions, and values that it cannot take, to refusals.
 template <typename Accepting>
 KernelMatch accept_if_possible(const KernelQuery& query, const Accepting& accepting) {
   for (const auto& types : {query.inputs, query.outputs}) {
@@ -92,8 +92,8 @@ KernelMatch accept_if_possible(const KernelQuery& query, const Accepting& accept
   }
 }
 
-// Brings a weight's fresh gradient, floats in oneDNN's layout, to `out`, a value of 16 bits in the layout of `type`; where `sum`
-// is not null the rounded gradient is added to it. The placer is made once for many places, and asks the heap for nothing.
+// Converts a weight's new gradient, floats in oneDNN's layout, to `out`, a 16-bit value in the layout of `type`; where `sum` is
+// not null the rounded gradient is added to it. The placer is made once for many places, and allocates nothing when called.
 using GradientPlacer = std::function<void(const std::byte* sum, std::byte* out)>;
 GradientPlacer gradient_placer(const dnnl::memory::desc& fresh_layout, const float* fresh, const Type& type, std::int64_t groups,
                                int threads);

@@ -8,8 +8,8 @@
 #include "ir/scalars.h"
 #include "ops/random_draws.h"
 
-// Initial values of states that lie in one of oneDNN's layouts: drawn in logical order into the workspace, then copied over, a
-// block of output channels at a time where these lie one after the other.
+// Initial values of states that lie in one of oneDNN's layouts: drawn in logical order into the workspace, then copied, a block
+// of output channels at a time where these are consecutive.
 
 namespace snug::backends::cpu {
 
@@ -80,7 +80,7 @@ std::unique_ptr<BoundKernel> bind_random(const KernelArguments& arguments, Draw 
   return chain;
 }
 
-// Numbers of 16 bits go to their places one by one.
+// 16-bit numbers are written to their places one by one.
 KernelMatch match_half_random(const KernelQuery& query) {
   const Type& type = query.outputs[0];
   if (!is_16_bits(type)) return Refuse{to_string(type) + " is not bf16 or f16"};
@@ -94,7 +94,7 @@ std::unique_ptr<BoundKernel> bind_half_random(const KernelArguments& arguments, 
     return make_bound([out = elements<T>(arguments.outputs[0]), map = LayoutMap(type), count = stored_elements(type), draw,
                        spread, key = static_cast<std::uint64_t>(arguments.attributes.integer("key")),
                        scalars = reinterpret_cast<const Scalars*>(arguments.inputs[1].data), threads = arguments.threads] {
-      std::fill_n(out, count, T{});  // what only pads the layout is zero
+      std::fill_n(out, count, T{});  // padding of the layout is zero
       for_each_part(map.elements(), threads, 64, [&](int, Range part) {
         for_each_element(map, part.begin, part.end, [&](const auto& at, std::int64_t number) {
           out[map(at)] = stored<T>(draw(scalars->seed, key, static_cast<std::uint64_t>(number)) * spread);

@@ -22,8 +22,8 @@ struct Product {
   bool b_is_transposed = false;
   bool has_bias = false;
   bool adds = false;
-  std::int64_t most_bytes = std::int64_t{4} << 20U;  // of a product on its way to a sum
-  bool always_in_parts = false;                      // also without a sum
+  std::int64_t most_bytes = std::int64_t{4} << 20U;  // of a product before it is added to a sum
+  bool always_in_parts = false;                      // even without a sum
 
   // The product for `count` rows of c; the distance between rows of a transposed a stays that of the whole.
   dnnl::matmul::primitive_desc description(std::int64_t count) const {
@@ -45,7 +45,7 @@ struct Product {
   std::int64_t a_offset(std::int64_t first) const { return a_is_transposed ? first : first * inner; }
 
   // A sum is rounded after the product, as a separate addition would: the product goes through the workspace, a few rows at a
-  // time, so that adding to the gradient of a large layer does not take a second copy of it.
+  // time, so that adding to the gradient of a large layer does not need a second copy of it.
   std::int64_t rows_at_a_time() const {
     if (!adds && !always_in_parts) return rows;
     return std::clamp<std::int64_t>(most_bytes / (columns * element_bytes()), 1, rows);
@@ -81,8 +81,8 @@ Product grad_weight(std::span<const Type> inputs, const Attributes& attributes) 
           .adds = accumulates(attributes)};
 }
 
-// The same with a fraction of the workspace. Below AVX-512 oneDNN's sums depend on the number of rows, so a fresh gradient is
-// made of as many at a time as one that is added: the bits are then those of an addition afterwards.
+// The same with a fraction of the workspace. Below AVX-512 oneDNN's sums depend on the number of rows, so a new gradient is made
+// from as many at a time as one that is added: the bits are then those of a separate addition.
 Product grad_weight_few_rows(std::span<const Type> inputs, const Attributes& attributes) {
   Product product = grad_weight(inputs, attributes);
   product.most_bytes = std::int64_t{1} << 16U;

@@ -33,7 +33,7 @@ constexpr std::array<NamedTag, 9> kNamedTags{{{"ABcd16b16a", Tag::ABcd16b16a},
 
 const dnnl::engine& engine() {
   static const dnnl::engine instance = [] {
-    held_instructions();  // oneDNN listens only before its first use
+    held_instructions();  // the limit must be set before oneDNN's first use
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return instance;
@@ -129,7 +129,7 @@ void PrimitiveChain::add_reorder(const dnnl::memory& from, const dnnl::memory& t
     attributes.set_post_ops(sum);
   }
   const dnnl::reorder::primitive_desc description(from, to, attributes);
-  SNUG_CHECK(description.scratchpad_desc().get_size() == 0, "a reorder of weights wants scratch that nobody booked");
+  SNUG_CHECK(description.scratchpad_desc().get_size() == 0, "a reorder of weights needs scratch that was not planned");
   add(dnnl::reorder(description), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
@@ -143,7 +143,7 @@ void PrimitiveChain::run() {
       step.action->run();
       continue;
     }
-    // The C function takes the argument list as it is; the C++ one builds a new one at every call.
+    // The C function takes our argument list; the C++ one builds a new one at every call.
     const dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), stream().get(),
                                                         static_cast<int>(step.arguments.size()), step.arguments.data());
     SNUG_CHECK(status == dnnl_success, "dnnl_primitive_execute failed with status {}", static_cast<int>(status));

@@ -17,17 +17,17 @@ namespace snug::backends::cpu {
 const dnnl::engine& engine();
 const dnnl::stream& stream();  // the calling thread's
 
-// Scratchpads are ours to book, never oneDNN's to allocate.
+// Scratchpads lie in the workspace; oneDNN never allocates them.
 dnnl::primitive_attr booked_scratchpad();
 
-// The descriptor of a value in its layout, f32 or bf16 (f16, which oneDNN does not compute with, passes for bf16: it is as wide);
-// weights of grouped convolutions have the groups as a dimension of their own.
+// The descriptor of a value in its layout, f32 or bf16 (also for f16, which oneDNN cannot compute with but which is as wide);
+// weights of grouped convolutions have the groups as a separate dimension.
 dnnl::memory::desc descriptor(const Type& type, std::int64_t groups = 1);
 
-// Our name for a layout that oneDNN chose, when it is one that we can name again; nothing for plain or unknown ones.
+// Our name for a layout that oneDNN chose; nothing for plain or unknown ones.
 std::optional<Layout> named_layout(const dnnl::memory::desc& descriptor);
 
-// Why a value cannot be handed to oneDNN; nothing when it can.
+// Why a value cannot be passed to oneDNN; nothing when it can.
 std::optional<std::string> objection(const Type& type);
 
 // Of a dtype that oneDNN computes with, or moves.
@@ -35,8 +35,8 @@ dnnl::memory::data_type data_type_of(DType dtype);
 
 Bytes size_of(const dnnl::memory::desc& descriptor);
 
-// Whether oneDNN computes it by loops made for the machine: no general matrix product, which takes scratch and longer than a copy
-// of the weights, and no reference.
+// Whether oneDNN computes it by optimized direct loops: not by a general matrix product, which takes scratch and more time than a
+// copy of the weights, and not by its reference.
 bool is_direct(const dnnl::primitive_desc_base& description);
 // Whether oneDNN has only its plain scalar loops for it.
 bool is_reference(const dnnl::primitive_desc_base& description);
@@ -61,7 +61,7 @@ class WorkspaceCutter {
 class PrimitiveChain : public BoundKernel {
  public:
   void add(const dnnl::primitive& primitive, const std::vector<std::pair<int, dnnl::memory>>& arguments);
-  // A copy into another layout; with `add_to_target` the target's old contents are added, rounded as a separate addition would.
+  // A copy into another layout; with `add_to_target` the target's old contents are added, rounded as in a separate addition.
   void add_reorder(const dnnl::memory& from, const dnnl::memory& to, bool add_to_target = false);
   void add_action(std::unique_ptr<BoundKernel> action);
   void run() override;
@@ -81,8 +81,8 @@ inline dnnl::memory memory_at(const dnnl::memory::desc& descriptor, void* data) 
 // An f16 or bf16 value as floats, in the same layout.
 Type as_floats(Type type);
 
-// For snapshots and weights, which come and go in logical order (Backend::read_opaque). Not oneDNN's reorder, which would need
-// the whole value in both layouts, and might change numbers of 16 bits.
+// For snapshots and weights, which are read and written in logical order (Backend::read_opaque). Not oneDNN's reorder, which
+// would need the whole value in both layouts, and might change 16-bit numbers.
 void read_opaque(const Type& type, const std::byte* stored, std::int64_t first, std::span<std::byte> logical);
 void write_opaque(const Type& type, std::byte* stored, std::int64_t first, std::span<const std::byte> logical);
 

@@ -5,8 +5,8 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd/loops.h"
 
-// A weight's gradient comes out of oneDNN in floats, in another layout than the weight of 16 bits has. On its way to the sum it
-// is rounded and brought into that layout in one pass.
+// oneDNN gives a weight's gradient in floats, in a different layout than that of the 16-bit weight. Before it is added to the
+// sum, it is rounded and converted to that layout in one pass.
 
 namespace snug::backends::cpu {
 
@@ -42,7 +42,7 @@ void place_alike(const float* fresh, const T* sum, T* out, std::int64_t count, i
 template <typename T>
 void place_each(const LayoutMap& from, const float* fresh, const LayoutMap& to, const T* sum, T* out, std::int64_t stored_count,
                 int threads) {
-  // What only pads the layout is zero.
+  // Padding of the layout is zero.
   if (sum == nullptr && stored_count != to.elements()) std::fill_n(out, stored_count, T{});
   if (sum != nullptr && sum != out) std::copy_n(sum, stored_count, out);
   for_each_part(to.elements(), threads, 64, [&](int, Range part) {
@@ -54,7 +54,7 @@ void place_each(const LayoutMap& from, const float* fresh, const LayoutMap& to, 
   });
 }
 
-// A placer of `place(sum, out)`, which has the elements' type.
+// A placer from `place(sum, out)`, whose arguments have the elements' type.
 template <typename T, typename Place>
 GradientPlacer placer(Place place) {
   return [place = std::move(place)](const std::byte* sum, std::byte* out) {

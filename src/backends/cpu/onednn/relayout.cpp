@@ -9,7 +9,7 @@
 #include "backends/cpu/pieces.h"
 #include "backends/cpu/storage.h"
 
-// A value in another layout: images in logical order for a classifier, weights in the arrangement that a primitive reads.
+// A value in another layout: images in logical order for a classifier, weights in the layout that a primitive reads.
 
 namespace snug::backends::cpu {
 
@@ -39,7 +39,7 @@ std::unique_ptr<BoundKernel> bind_relayout(const KernelArguments& arguments) {
   return chain;
 }
 
-// Numbers of 16 bits are moved as they are: a library may take them for floats on the way.
+// 16-bit numbers are moved as bits: a library might convert them to floats.
 KernelMatch match_half_relayout(const KernelQuery& query) {
   for (const Type& type : {query.inputs[0], query.outputs[0]}) {
     if (!is_16_bits(type)) return Refuse{to_string(type) + " is not bf16 or f16"};
@@ -53,7 +53,7 @@ std::unique_ptr<BoundKernel> bind_half_relayout(const KernelArguments& arguments
   return make_bound([from = LayoutMap(arguments.inputs[0].type), to = LayoutMap(output.type),
                      in = elements<const std::uint16_t>(arguments.inputs[0]), out = elements<std::uint16_t>(output),
                      elements = output.type.elements(), stored = stored_elements(output.type), threads = arguments.threads] {
-    if (stored != elements) std::fill_n(out, stored, std::uint16_t{0});  // what only pads the layout is zero
+    if (stored != elements) std::fill_n(out, stored, std::uint16_t{0});  // padding of the layout is zero
     for_each_part(to.elements(), threads, 64, [&](int, Range part) {
       for_each_element(to, part.begin, part.end, [&](const auto& at, std::int64_t /*number*/) { out[to(at)] = in[from(at)]; });
     });

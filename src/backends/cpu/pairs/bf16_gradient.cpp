@@ -2,7 +2,7 @@
 
 #if defined(__AVX512BF16__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"  // GCC 12's header: registers that every lane of is written
+#pragma GCC diagnostic ignored "-Wuninitialized"  // false positive in GCC 12's header
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 #endif
@@ -15,7 +15,7 @@ bool is_compiled_for_bf16_pairs() { return true; }
 
 namespace {
 
-// What lies beside an image.
+// Zeros, for pixels beside an image.
 alignas(64) constexpr std::uint16_t kNothing[2 * kGradientLanes] = {};
 
 struct Inside {
@@ -41,8 +41,8 @@ Inside inside_rows(const GradientImages& of) {
   return {begin, end};
 }
 
-// The sums of kGradientRows output channels and kVectors vectors of input channels stay in registers while all pairs of all
-// images go by: for each pair two loads and a shuffle a vector, and a broadcast for each of the rows' products.
+// The sums of kGradientRows output channels and kVectors vectors of input channels stay in registers over all pairs of all
+// images: for each pair two loads and a shuffle per vector, and a broadcast for each of the rows' products.
 template <int kVectors>
 class Sums {
  public:
@@ -104,7 +104,7 @@ void add_products(const GradientImages& of, const std::uint32_t* pairs, const st
     const auto pixel_at = [&](std::int64_t h, std::int64_t column) {
       return image + ((h * of.stride_height + of.top) * of.in_width + column) * of.in_channels;
     };
-    // Rows that follow each other in both are one long row.
+    // Rows that are consecutive in both are one long row.
     if (of.left == 0 && of.stride_width == 1 && of.stride_height == 1 && of.in_width == of.out_width && of.out_width % 2 == 0) {
       add_inside(pixel_at(rows.begin, 0), image_pairs + rows.begin * pairs_a_row * kGradientRows,
                  (rows.end - rows.begin) * pairs_a_row);
@@ -201,7 +201,7 @@ void place_paired_sums(const float* sums, std::int64_t sums_pitch, const std::ui
   }
 }
 
-#else  // another family of processors, where the kernel refuses and is never bound
+#else  // other processors, on which the kernel refuses and is never bound
 
 bool is_compiled_for_bf16_pairs() { return false; }
 void pair_pixels(const std::uint16_t*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::uint32_t*) {}

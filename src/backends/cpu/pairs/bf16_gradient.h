@@ -1,12 +1,12 @@
-// The inner loops of a weight gradient of bf16 numbers, for processors that multiply pairs of them (AVX512_BF16). Compiled with
-// the processor's own flags, so this header and its source take in nothing whose code could land in other files.
+// The inner loops of a bf16 weight gradient, for processors that multiply pairs of bf16 numbers (AVX512_BF16). Compiled with
+// flags for these processors, so this header and its source include nothing whose code could be linked into other files.
 #pragma once
 
 #include <cstdint>
 
 namespace snug::backends::cpu {
 
-// Output channels that are worked on together: so many rows of the gradient.
+// Output channels that are processed together: rows of the gradient.
 inline constexpr std::int64_t kGradientRows = 8;
 // Input channels of one vector; the loops take one or two vectors at a time.
 inline constexpr std::int64_t kGradientLanes = 16;
@@ -19,11 +19,11 @@ struct GradientImages {
   std::int64_t top, left;  // the input's pixel under the window's place at output 0,0; negative in the padding
 };
 
-// Whether the compiler was given the flags; whether the processor has the instructions is for the caller to find out.
+// Whether the compiler was given the flags; the caller must check whether the processor has the instructions.
 bool is_compiled_for_bf16_pairs();
 
-// Two neighbors in a row become one word, channel after channel: [images, out_height, pairs, kGradientRows] words. An odd row's
-// last pixel has zeros beside it. `pitch` is the number of dy's channels.
+// Packs two neighbors in a row into one word, channel after channel: [images, out_height, pairs, kGradientRows] words. An odd
+// row's last pixel has zeros beside it. `pitch` is the number of dy's channels.
 void pair_pixels(const std::uint16_t* dy, std::int64_t images, std::int64_t out_height, std::int64_t out_width,
                  std::int64_t pitch, std::uint32_t* pairs);
 
@@ -33,8 +33,8 @@ void add_pair_products(const GradientImages& of, const std::uint32_t* pairs, con
                        std::int64_t sums_pitch);
 
 // Rounds kGradientRows rows of kGradientLanes sums each to bf16 and adds them to `before` (null: to nothing) at `to`, in the
-// order in which half a block of a paired weight lies (oneDNN's 8b16a2b): pair of columns after pair, `kPairPitch` apart, the
-// rows' pairs side by side. `before` may be `to`.
+// order of half a block of a paired weight (oneDNN's 8b16a2b): pair of columns after pair, `kPairPitch` apart, the rows' pairs
+// adjacent. `before` may be `to`.
 inline constexpr std::int64_t kPairPitch = 32;
 void place_paired_sums(const float* sums, std::int64_t sums_pitch, const std::uint16_t* before, std::uint16_t* to);
 

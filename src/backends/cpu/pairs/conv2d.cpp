@@ -7,7 +7,7 @@
 #include "backends/cpu/pairs/pair_gradient.h"
 #include "backends/cpu/storage.h"
 
-// The paired weight gradient of a dense weight: a thread rounds its rows and lays them down where the weight's layout has them,
+// The paired weight gradient of a dense weight: a thread rounds its rows and writes them to their places in the weight's layout,
 // so there is no gradient in floats as large as the weight.
 
 namespace snug::backends::cpu {
@@ -16,14 +16,14 @@ namespace {
 
 using ops::Conv2dGeometry;
 
-// Over WRN-28-2's shapes it takes 0.9 of the time of oneDNN's, which can share the images out among any number of threads.
+// Over WRN-28-2's shapes it takes 0.9 of the time of oneDNN's, which can divide the images among any number of threads.
 constexpr double kLeastBusy = 0.9;
 
 PairCut cut_of(const Type& x, const Type& gradient, const Attributes& attributes, int threads) {
   return {Conv2dGeometry::from(x.shape, gradient.shape, attributes), threads};
 }
 
-// The layout that bf16 weights have in training, in which the gradient goes down sixteen columns at a time.
+// The layout of bf16 weights in training, in which the gradient is written sixteen columns at a time.
 bool is_paired(const Type& type) {
   const dnnl::memory::desc layout = descriptor(type);
   return dnnl::memory::desc(layout.dims(), layout.data_type(), dnnl::memory::format_tag::ABcd8b16a2b) == layout;
@@ -71,7 +71,7 @@ struct DenseGradient {
       const std::int64_t block = ((first_row / kBlockRows * blocks + b) * cut.window() + tap) * kBlock;
       place_paired_sums(sums, cut.columns(), before == nullptr ? nullptr : before + block + half, out + block + half);
       if (!is_alone) continue;
-      // The other half only pads the layout.
+      // The other half is padding of the layout.
       for (std::int64_t pair = 0; pair < kGradientLanes / 2; ++pair)
         std::fill_n(out + block + pair * kPairPitch + kHalf, kHalf, std::uint16_t{0});
     }

@@ -8,7 +8,7 @@ namespace {
 
 using ops::Conv2dGeometry;
 
-// Paired pixels of this many bytes stay in the first cache while all input channels go by.
+// Paired pixels of this many bytes stay in the first-level cache while all input channels are processed.
 constexpr std::int64_t kPairedBytes = std::int64_t{16} * 1024;
 
 bool has_bf16_pairs() {

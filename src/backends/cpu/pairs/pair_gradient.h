@@ -1,7 +1,7 @@
-// The weight gradient in bf16 on processors that multiply pairs of such numbers, as dense and sparse weights share it. A thread
-// makes some rows of the gradient (output channels) from all images: no sums of several threads, no barriers in between, so that
-// a thread that the system takes away holds up nobody but itself. Each sum is made by one thread in one order, whatever their
-// number.
+// The weight gradient in bf16 on processors that multiply pairs of such numbers, shared by dense
+// and sparse weights. A thread computes some rows of the gradient (output channels) from all
+// images: no sums over threads and no barriers, so that a preempted thread delays no other. Each
+// sum is made by one thread in one order, for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace snug::backends::cpu {
 
-// How the work is cut: an item is kGradientRows output channels and some places of the window.
+// How the work is divided: an item is kGradientRows output channels and some places of the window.
 struct PairCut {
   ops::Conv2dGeometry g;
   std::int64_t taps = 0;              // places of the window in an item: all, those of a row, or one
@@ -28,7 +28,7 @@ struct PairCut {
   std::int64_t items() const { return row_tiles() * (window() / taps); }
   // Columns of the gradient that an item makes: the channels of one place after those of another.
   std::int64_t columns() const { return taps * g.in_channels; }
-  // The share of the threads' time in which they have an item to work on.
+  // The share of the threads' time in which they have work.
   double busy(int threads) const;
 
   // A thread's pieces of the workspace.
@@ -37,7 +37,7 @@ struct PairCut {
   Bytes workspace(int threads) const { return Bytes((pairs_bytes() + sums_bytes()).count() * threads); }
 };
 
-// Why these operands have no such gradient; nothing: they have.
+// Why these operands have no such gradient; nothing when they have.
 std::optional<std::string> pair_objection(const Type& dy, const Type& x, const Type& gradient, const ops::Conv2dGeometry& g);
 
 class PairGradient {

@@ -9,8 +9,8 @@
 #include "ir/scalars.h"
 #include "ops/updates/sgd.h"
 
-// adamw(w, g, scalars, m, v, updates, gradient_norm?), element by element in memory order: any layout will do, so long as all
-// operands have the same.
+// adamw(w, g, scalars, m, v, updates, gradient_norm?), element by element in memory order: any layout, as long as all operands
+// have the same.
 
 namespace snug::backends::cpu {
 
@@ -22,7 +22,7 @@ constexpr std::int64_t kGrain = 32;
 KernelMatch match(const KernelQuery& query) {
   const Type& weight = query.inputs[0];
   if (!is_stored(weight.dtype)) return Refuse{to_string(weight) + " is not f32, bf16 or f16"};
-  if (ops::sgd_rounds_by_chance(query.attributes)) return Refuse{"it rounds to nearest"};
+  if (ops::sgd_rounds_stochastically(query.attributes)) return Refuse{"it rounds to nearest"};
   for (const std::size_t i : {1, 3, 4}) {
     if (query.inputs[i] != weight) return Refuse{to_string(query.inputs[i]) + " lies otherwise than the weight"};
   }
@@ -60,7 +60,7 @@ std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
                               .rate = static_cast<float>(step.rate),
                               .second_bias = static_cast<float>(step.second_bias),
                               .gradient_scale = static_cast<float>(step.gradient_scale)};
-    const int parts = count < 4096 ? 1 : threads;  // small tensors are not worth waking a thread for
+    const int parts = count < 4096 ? 1 : threads;  // small tensors are not worth another thread
     for_each_part(count, parts, kGrain,
                   [&](int, Range part) { simd::update_loops<T>().adamw(now, arrays, part.begin, part.size()); });
   });

@@ -12,8 +12,8 @@
 
 // Batch norm in as few passes over memory as its definition allows: one for the statistics, one to normalize (with the ReLU), and
 // in backward one for the sums and one for the data gradient (with the ReLU's, and the sum with another gradient). Each thread
-// adds up its own rows in double, and the threads' sums are added in their order, so a result depends only on how many threads
-// were asked for.
+// adds up its own rows in double, and the threads' sums are added in order, so a result depends only on how many threads were
+// asked for.
 
 namespace snug::backends::cpu {
 
@@ -37,7 +37,7 @@ KernelMatch match_rows(const KernelQuery& query, std::initializer_list<std::size
   return Accept{.workspace = workspace};
 }
 
-// Workspace: `arrays` rows of floats, one of each a channel, then the threads' double sums.
+// Workspace: `arrays` rows of floats, one float per channel, then the threads' double sums.
 class Scratch {
  public:
   Scratch(std::byte* begin, std::int64_t channels, int arrays, int threads)
@@ -51,7 +51,7 @@ class Scratch {
   double* sum(int thread, int which) const { return sums_ + (2 * thread + which) * stride(); }
 
  private:
-  // Threads write sums of their own cache lines.
+  // Each thread writes its sums to separate cache lines.
   std::int64_t stride() const { return (channels_ + 15) / 16 * 16; }
 
   WorkspaceCutter cutter_;
@@ -114,7 +114,7 @@ std::unique_ptr<BoundKernel> bind_statistics(const KernelArguments& arguments) {
         continue;
       }
       const T* values = x + with.offset(group * g.group_size);
-      // The first row is near enough to the mean to keep the squares from canceling.
+      // The first row is close enough to the mean to avoid cancellation in the squares.
       float* offset = scratch.array(0);
       simd::element_loops<T>().widen(values, offset, g.channels);
       sum_over_rows(scratch, rows, g.channels, with.threads, [&](Range part, double* sum, double* squares) {
@@ -136,7 +136,7 @@ struct Normalization {
   bool fixed;
   double epsilon;
 
-  // Of a group's first channel, in the statistics.
+  // The index of a group's first channel in the statistics.
   std::int64_t first(std::int64_t group, std::int64_t channels) const { return fixed ? 0 : group * channels; }
   double inverse_deviation(std::int64_t at) const { return 1.0 / std::sqrt(static_cast<double>(variance[at]) + epsilon); }
   // `scale` is filled; without weight and bias only the mean may be used.
@@ -270,7 +270,7 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
         simd::row_loops<T>().norm_gradient(dy + at, x + at, sum == nullptr ? nullptr : sum + at, dx + at, part.size(), g.channels,
                                            gradient);
       });
-      // Padding had no part in the statistics, and its gradient is 0.
+      // Padding is not in the statistics, and its gradient is 0.
       const std::int64_t padding = with.offset(group * g.group_size + valid);
       const std::int64_t end = with.offset(std::min(g.batch, (group + 1) * g.group_size));
       for (std::int64_t i = padding; i < end; ++i) dx[i] = sum == nullptr ? T{} : sum[i];
@@ -280,7 +280,7 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
 
 using Bind = std::unique_ptr<BoundKernel> (*)(const KernelArguments&);
 
-// By what dy, x and dx are stored in; parameters, statistics and sums are floats.
+// By the type of dy, x and dx; parameters, statistics and sums are floats.
 template <Bind F32, Bind Bf16, Bind F16>
 std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
   const DType dtype = arguments.inputs[0].type.dtype;

@@ -1,6 +1,6 @@
 #include "backends/cpu/simd/loops.h"
 
-// Loops over bits and random words; see simd_loops.cpp for how a file is compiled.
+// Loops over bits and random words; see loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/simd/bits.cpp"
 #include <hwy/foreach_target.h>
@@ -13,7 +13,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
-// Elements whose bits are whole bytes, and that are whole vectors.
+// Elements that fill whole vectors and whose bits fill whole bytes.
 inline std::int64_t group() { return lanes() < 8 ? 8 : lanes(); }
 
 template <typename T>

@@ -27,7 +27,7 @@ KernelMatch match_dropout(const KernelQuery& query) {
 std::unique_ptr<BoundKernel> bind_dropout(const KernelArguments& arguments) {
   const Type& type = arguments.outputs[0].type;
   const double probability = arguments.attributes.real("probability");
-  // A word w keeps its element when w / 2^32 >= probability. Both sides are exact as doubles, so this is the same question.
+  // A word w keeps its element when w / 2^32 >= probability. Both sides are exact as doubles, so this is equivalent.
   const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 4294967296.0));
   return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
     return make_bound([x = elements<T>(arguments.inputs[0]), y = elements<T>(arguments.outputs[0]), count = type.elements(),

@@ -6,7 +6,7 @@
 #include "backends/cpu/pieces.h"
 #include "backends/cpu/simd/loops.h"
 
-// Element by element in memory order: any layout will do, so long as all operands have the same.
+// Element by element in memory order: any layout, as long as all operands have the same.
 
 namespace snug::backends::cpu {
 

@@ -2,7 +2,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd/loops.h"
 
-// The sum of a gradient's squares, for clipping and to find out whether all of it is finite.
+// The sum of a gradient's squares, for clipping and to check whether all of it is finite.
 
 namespace snug::backends::cpu {
 
@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::int64_t kGrain = 32;  // a cache line of the narrowest elements
 
-// Small tensors are not worth waking a thread for.
+// Small tensors are not worth another thread.
 int parts_of(const Type& type, int threads) { return stored_elements(type) < 4096 ? 1 : threads; }
 
-// All that is stored, in memory order, whatever the layout: oneDNN keeps what pads its layouts at zero, and a zero adds nothing.
+// Everything stored, in memory order, for any layout: oneDNN keeps padding at zero, and a zero adds nothing.
 KernelMatch match_sum(const KernelQuery& query) {
   if (!is_stored(query.inputs[0].dtype)) return Refuse{to_string(query.inputs[0]) + " is not f32, bf16 or f16"};
   const int parts = parts_of(query.inputs[0], query.threads);

@@ -6,8 +6,8 @@
 #include "ir/scalars.h"
 #include "ops/random_draws.h"
 
-// Normalized images from bytes. A channel has only 256 results, so they are computed once a run, into the workspace, with the
-// reference's own arithmetic: looking them up gives its bits, and an image costs no division.
+// Normalized images from bytes. A channel has only 256 results, so they are computed once per run, into the workspace, with the
+// reference's arithmetic: looking them up gives its bits, and an image costs no division.
 
 namespace snug::backends::cpu {
 

@@ -51,7 +51,7 @@ void narrow(const float* from, T* to, std::int64_t count) {
   for_each_vector(count, [&](auto d, std::int64_t i) { store(load(d, from + i), d, to + i); });
 }
 
-// Doubles from the start: the squares of floats neither overflow nor vanish there, and the rounding is far below a float's. Four
+// In double from the start: the squares of floats neither overflow nor underflow, and the rounding is far below a float's. Four
 // sums hide the latency of the additions.
 template <typename T>
 double squares(const T* x, std::int64_t count) {

@@ -1,5 +1,5 @@
-// Loops over stored numbers, vectorized by Highway for whatever the machine has: T is float, Bfloat16 or Half (storage.h), loaded
-// as floats, computed as floats and rounded to nearest when stored. One thread each; callers split the work.
+// Loops over stored numbers, vectorized by Highway for the machine's instruction set: T is float, Bfloat16 or Half (storage.h),
+// loaded as floats, computed as floats and rounded to nearest when stored. One thread each; callers split the work.
 //
 //   simd::element_loops<T>().add(a, b, out, count);
 #pragma once
@@ -26,19 +26,19 @@ struct ElementLoops {
 template <typename T>
 const ElementLoops<T>& element_loops();
 
-// out = sum + the rounded rows, or these alone where sum is null: two rows of 16 floats become one of 16 pairs.
+// out = sum + the rounded rows, or only these where sum is null: two rows of 16 floats become one of 16 pairs.
 void place_row_pairs(const float* rows, const Bfloat16* sum, Bfloat16* out, std::int64_t count);
 
 // What all elements of a dropout have in common; see ops/random_draws.h for what is drawn.
 struct DropoutRule {
   std::uint64_t seed, counter_high;
   std::uint64_t threshold;  // an element is kept when its word is at least this; 2^32: none is
-  double kept;              // what kept ones are divided by
+  double kept;              // divisor of kept elements
 };
 
 template <typename T>
 struct BitLoops {
-  // One bit an element, set where y > 0; the bits behind the last element are 0.
+  // One bit per element, set where y > 0; the bits after the last element are 0.
   void (*sign_bits)(const T* y, std::uint8_t* bits, std::int64_t count);
   // dx = addend + (bit ? dy : 0); no addend when null.
   void (*relu_grad_bits)(const T* dy, const std::uint8_t* bits, const T* addend, T* dx, std::int64_t count);
@@ -48,10 +48,10 @@ struct BitLoops {
 template <typename T>
 const BitLoops<T>& bit_loops();
 
-// The rest works on rows of `channels` neighbors, with constants a channel.
+// The rest works on rows of `channels` neighbors, with constants per channel.
 
-// What normalizing does to a channel: y = (x - mean) scale + bias, cut off below zero with relu. The mean is taken away first:
-// where x is the mean, as for a lone example, the result is the bias to the bit.
+// Normalization of a channel: y = (x - mean) scale + bias, at least zero with relu. The mean is subtracted first: where x is the
+// mean, as for a single example, the result is exactly the bias.
 struct Normalizer {
   const float *mean, *scale, *bias;
   bool relu;
@@ -71,19 +71,19 @@ struct Pixel {
 
 template <typename T>
 struct RowLoops {
-  // sum += x - offset and squares += (x - offset)^2, a channel. An offset near the mean keeps the squares from canceling.
+  // sum += x - offset and squares += (x - offset)^2, per channel. An offset near the mean avoids cancellation in the squares.
   void (*moments)(const T* x, std::int64_t rows, std::int64_t channels, const float* offset, double* sum, double* squares);
-  // sum += x, a channel.
+  // sum += x, per channel.
   void (*column_sums)(const T* x, std::int64_t rows, std::int64_t channels, double* sum);
   void (*normalize)(const T* x, T* y, std::int64_t rows, std::int64_t channels, const Normalizer& normalizer);
   // dy' is dy where the normalizer gave a positive number, everywhere without relu: with_x += dy' (x - mean), plain += dy'.
   // Without relu only the mean is read.
   void (*gradient_sums)(const T* dy, const T* x, std::int64_t rows, std::int64_t channels, const Normalizer& normalizer,
                         double* with_x, double* plain);
-  // The result is rounded before it is added to an addend, as a separate addition would find it.
+  // The result is rounded before it is added to an addend, as in a separate addition.
   void (*norm_gradient)(const T* dy, const T* x, const T* addend, T* dx, std::int64_t rows, std::int64_t channels,
                         const NormGradient& gradient);
-  // The largest of the pixels, a channel; a NaN is larger than any number, and the first of equals wins. Either result may be
+  // The largest of the pixels, per channel; a NaN is larger than any number, and the first of equals wins. Either result may be
   // null: the largest values, or the winning pixels' numbers.
   void (*largest_pixel)(const Pixel<T>* pixels, std::int64_t count, std::int64_t channels, T* largest, std::int32_t* winner);
 };

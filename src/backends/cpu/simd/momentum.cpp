@@ -7,8 +7,8 @@
 #include "ops/random_draws.h"
 #include "ops/updates/sgd.h"
 
-// momentum_add, momentum_decay and momentum_step, element by element in memory order: any layout will do, so long as both
-// operands have the same.
+// momentum_add, momentum_decay and momentum_step, element by element in memory order: any layout, as long as both operands have
+// the same.
 
 namespace snug::backends::cpu {
 
@@ -25,7 +25,7 @@ KernelMatch match_pair(const Type& one, const Type& other) {
 KernelMatch match_first_two(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[1]); }
 KernelMatch match_step(const KernelQuery& query) { return match_pair(query.inputs[0], query.inputs[2]); }
 
-// One operand, and where it is asked for another beside it.
+// One operand, and optionally another.
 template <typename T>
 struct Pair {
   simd::Combination<T> arrays;
@@ -54,7 +54,7 @@ Pair<T> pair_of(const KernelArguments& arguments, std::size_t other, bool is_wei
                      .out = elements<T>(arguments.outputs[0]),
                      .is_weight = is_weight},
           .count = stored_elements(arguments.outputs[0].type),
-          .stochastic = ops::sgd_rounds_by_chance(arguments.attributes),
+          .stochastic = ops::sgd_rounds_stochastically(arguments.attributes),
           .purpose = ops::kRoundingPurpose + static_cast<std::uint64_t>(arguments.attributes.integer_or("key", 0)),
           .threads = arguments.threads};
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-// Packing; see simd_loops.cpp for how a file is compiled.
+// Packing; see loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/simd/pack.cpp"
 #include <hwy/foreach_target.h>
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// NaN is passed over by comparisons on some machines and not on others, so it is looked for by itself.
+// Comparisons ignore NaN on some machines and not on others, so it is checked separately.
 template <typename T>
 HWY_INLINE ops::PackRange range_of(const T* x, std::int64_t elements, std::uint32_t levels) {
   const Floats d;
@@ -54,7 +54,7 @@ HWY_INLINE ops::PackRange range_of(const T* x, std::int64_t elements, std::uint3
   return ops::pack_range(least, most, has_nan, levels);
 }
 
-// 16 random bits for every element of a group, as they lie in the generator's words.
+// 16 random bits for every element of a group, in the order of the generator's words.
 HWY_INLINE void draw_group(const PackRule& rule, std::uint64_t first_block, std::int64_t elements, std::uint32_t* words) {
   const auto blocks = static_cast<std::int64_t>(hn::Lanes(Words()));
   const std::int64_t wanted = (elements + 7) / 8;
@@ -75,7 +75,7 @@ void pack(const PackRule& rule, std::uint64_t first_block, const T* x, std::int6
     std::fill_n(codes, bytes, std::uint8_t{0});
     return;
   }
-  // Room behind the last block that is needed for the rest of its vector.
+  // With room after the last block for the rest of its vector.
   HWY_ALIGN std::uint32_t words[ops::kPackGroup / 2 + 4 * hn::MaxLanes(Words())];
   draw_group(rule, first_block, elements, words);
   const auto* random = reinterpret_cast<const std::uint16_t*>(words);
@@ -89,7 +89,7 @@ void pack(const PackRule& rule, std::uint64_t first_block, const T* x, std::int6
     const auto chance = hn::Mul(hn::Add(drawn, hn::Set(d, 0.5F)), hn::Set(d, 1.0F / 65536.0F));
     const auto distance = hn::Mul(hn::Sub(load(d, x + i), hn::Set(d, range.zero)), hn::Set(d, inverse));
     const auto place = hn::Min(hn::Add(distance, chance), hn::Set(d, static_cast<float>(levels)));
-    // Never negative: the zero is the least of them.
+    // Never negative: zero is the smallest.
     hn::StoreU(hn::DemoteTo(narrow, hn::ConvertTo(integers, place)), narrow, wide + i);
   });
   const std::int64_t in_a_byte = 8 / rule.bits;

@@ -21,7 +21,7 @@ KernelMatch match_values(const Type& values) {
 KernelMatch match_pack(const KernelQuery& query) { return match_values(query.inputs[0]); }
 KernelMatch match_unpack(const KernelQuery& query) { return match_values(query.outputs[0]); }
 
-// body(number, first element, elements) for every group of a value; small values are not worth waking a thread for.
+// body(number, first element, elements) for every group of a value; small values are not worth another thread.
 template <typename Body>
 void for_each_group(std::int64_t elements, int threads, const Body& body) {
   const std::int64_t groups = ops::pack_groups(elements);

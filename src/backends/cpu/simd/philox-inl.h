@@ -38,8 +38,8 @@ inline void multiply(WordVector a, std::uint32_t factor, WordVector& high, WordV
   low = hn::Mul(a, b);
 }
 
-// base/philox.h with a block in every lane: words[4 i + k] is word k of block `first` + i. The blocks' numbers must not carry
-// into the upper half of the counter's low word.
+// base/philox.h with a block in every lane: words[4 i + k] is word k of block `first` + i. The block numbers must not carry into
+// the upper half of the counter's low word.
 inline void draw_blocks(std::uint64_t key, std::uint64_t first, std::uint64_t counter_high, std::uint32_t* words) {
   const Words d;
   WordVector c0 = hn::Iota(d, static_cast<std::uint32_t>(first));

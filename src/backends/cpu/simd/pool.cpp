@@ -9,8 +9,8 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/reference/windows.h"
 
-// Max pooling of channels-last values, all channels of a pixel at a time. oneDNN's keeps eight bits an output and gives no access
-// to them; ours keeps four, which is what a plan counts on.
+// Max pooling of channels-last values, all channels of a pixel at a time. oneDNN's keeps eight bits per output and gives no
+// access to them; ours keeps four, as plans assume.
 
 namespace snug::backends::cpu {
 
@@ -18,7 +18,7 @@ namespace {
 
 using ops::PoolGeometry;
 
-constexpr std::int64_t kMostPixels = 256;  // of a window: their numbers fit eight bits
+constexpr std::int64_t kMostPixels = 256;  // of a window: their indices fit in eight bits
 
 constexpr std::initializer_list<DType> kReals{DType::f32, DType::bf16, DType::f16};
 
@@ -89,7 +89,7 @@ std::unique_ptr<BoundKernel> bind_max_pool(const KernelArguments& arguments) {
 
 // ---- max_pool_argmax(x) -> u4 or u8
 
-// A byte of two winners must not straddle two threads' pixels.
+// A byte with the indices of two windows must not be shared by two threads' pixels.
 std::optional<std::string> objection_to_packing(const Type& argmax) {
   if (argmax.dtype == DType::u4 && argmax.shape[1] % 2 != 0) return "an odd number of channels splits bytes between pixels";
   return std::nullopt;
@@ -145,7 +145,7 @@ struct Winners {
   std::int64_t operator[](std::int64_t at) const { return nibbles ? packed[at / 2] >> (at % 2 * 4) & 15 : packed[at]; }
 };
 
-// From every window to the pixel that won it. Floats add up in place.
+// From every window to its largest pixel. Floats add up in place.
 template <typename T>
 void scatter_gradients(const PoolGeometry& g, const T* dy, const Winners& winners, T* dx, Range examples) {
   const std::int64_t image = g.in_height * g.in_width * g.channels;
@@ -161,7 +161,7 @@ void scatter_gradients(const PoolGeometry& g, const T* dy, const Winners& winner
       const std::int64_t winner = winners[at];
       const std::int64_t h = top + winner / g.kernel_width;
       const std::int64_t w = left + winner % g.kernel_width;
-      // No real winner lies in padding or outside its window; numbers from elsewhere must not lead out of the image.
+      // A valid index is never in padding or outside its window; an invalid one must not lead out of the image.
       if (winner >= window || h < 0 || h >= g.in_height || w < 0 || w >= g.in_width) continue;
       T& sum = dx[n * image + (h * g.in_width + w) * g.channels + c];
       sum = stored<T>(to_float(sum) + to_float(dy[at]));
@@ -169,10 +169,10 @@ void scatter_gradients(const PoolGeometry& g, const T* dy, const Winners& winner
   }
 }
 
-// To every pixel from the windows over it: what is stored with 16 bits is rounded once.
+// To every pixel from the windows over it: what is stored in 16 bits is rounded once.
 template <typename T>
 void gather_gradients(const PoolGeometry& g, const T* dy, const Winners& winners, T* dx, Range examples) {
-  constexpr std::int64_t kChannels = 256;  // whose sums lie on the stack
+  constexpr std::int64_t kChannels = 256;  // whose sums are on the stack
   for (std::int64_t pixel = examples.begin * g.in_height * g.in_width; pixel < examples.end * g.in_height * g.in_width; ++pixel) {
     const std::int64_t n = pixel / (g.in_height * g.in_width);
     const std::int64_t h = pixel / g.in_width % g.in_height;

@@ -1,4 +1,4 @@
-// Numbers of 16 bits rounded by chance; for files that Highway compiles once for each instruction set.
+// Stochastic rounding to 16 bits; for files that Highway compiles once for each instruction set.
 #if defined(SNUG_SIMD_ROUNDING_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SNUG_SIMD_ROUNDING_INL_H
 #undef SNUG_SIMD_ROUNDING_INL_H
@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <typename D>
 using WordsOf = hn::Vec<hn::Rebind<std::uint32_t, D>>;
 
-// Rounded by chance: a random number below the distance of two neighbors is added to what is cut off. `random`: 16 bits.
+// Stochastically rounded: a random number below the distance of two neighbors is added before the cut. `random`: 16 bits.
 template <typename D>
 HWY_INLINE void store_randomly(hn::Vec<D> value, WordsOf<D> random, D d, Bfloat16* to) {
   const hn::Rebind<std::uint32_t, D> words;
@@ -34,7 +34,7 @@ HWY_INLINE void store_randomly(hn::Vec<D> value, WordsOf<D> random, D d, Half* t
   const hn::Rebind<std::uint32_t, D> words;
   const hn::Rebind<std::int32_t, D> integers;
   const auto magnitude = hn::Abs(value);
-  // A normal half drops 13 of a float's bits. Below these, halves are the multiples of 2^-24.
+  // A normal half drops 13 of a float's bits. Subnormal halves are the multiples of 2^-24.
   const auto raised = hn::Add(hn::BitCast(words, magnitude), hn::ShiftRight<3>(random));
   const auto normal = hn::BitCast(d, hn::And(raised, hn::Set(words, 0xFFFFE000U)));
   const auto chance = hn::Mul(hn::ConvertTo(d, hn::BitCast(integers, random)), hn::Set(d, 0x1p-16F));
@@ -48,13 +48,13 @@ HWY_INLINE void store_randomly(hn::Vec<D> value, WordsOf<D> /*random*/, D d, flo
   store(value, d, to);
 }
 
-// One vector's 32 random bits an element, as ops::rounding_word has them: the lower halves are for weights, the upper ones for
-// momenta. Without words there is no chance in it: what is stored is the nearest.
+// One vector's 32 random bits per element, as in ops::rounding_word: the lower halves are for weights, the upper ones for
+// momenta. Without words, rounds to nearest.
 template <typename D>
 struct Chances {
-  explicit Chances(const std::uint32_t* words) : by_chance(words != nullptr) {
+  explicit Chances(const std::uint32_t* words) : stochastic(words != nullptr) {
     const hn::Rebind<std::uint32_t, D> integers;
-    drawn = by_chance ? hn::LoadU(integers, words) : hn::Zero(integers);
+    drawn = stochastic ? hn::LoadU(integers, words) : hn::Zero(integers);
   }
 
   template <typename T>
@@ -68,7 +68,7 @@ struct Chances {
 
   template <typename T>
   HWY_INLINE void put(hn::Vec<D> value, WordsOf<D> chance, D d, T* to) const {
-    if (by_chance) {
+    if (stochastic) {
       store_randomly(value, chance, d, to);
     } else {
       store(value, d, to);
@@ -76,15 +76,15 @@ struct Chances {
   }
 
   WordsOf<D> drawn;
-  bool by_chance;
+  bool stochastic;
 };
 
 // body(tag, i, words) for the vectors of elements [first, first + count) of T, with the random numbers of those from i on; null
 // where nothing is drawn. `first` is a multiple of 4.
 template <typename T, typename Body>
-HWY_INLINE void for_each_drawn(bool by_chance, std::uint64_t seed, std::uint64_t counter_high, std::int64_t first,
+HWY_INLINE void for_each_drawn(bool stochastic, std::uint64_t seed, std::uint64_t counter_high, std::int64_t first,
                                std::int64_t count, const Body& body) {
-  if (!by_chance || std::is_same_v<T, float>) {
+  if (!stochastic || std::is_same_v<T, float>) {
     for_each_vector(count, [&](auto d, std::int64_t i) { body(d, i, static_cast<const std::uint32_t*>(nullptr)); });
     return;
   }

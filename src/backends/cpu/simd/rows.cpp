@@ -1,6 +1,6 @@
 #include "backends/cpu/simd/loops.h"
 
-// Loops over rows of channels; see simd_loops.cpp for how a file is compiled.
+// Loops over rows of channels; see loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/simd/rows.cpp"
 #include <hwy/foreach_target.h>
@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
 
-// Sums of two terms an element over rows, or of one where `sum1` is null, for V vectors of channels at a time, so that the sums
-// stay in registers. Floats add up over a few rows, doubles over these: rounding grows with the few, not with the many.
+// Sums of two terms per element over rows, or of one where `sum1` is null, for V vectors of channels at a time, so that the sums
+// stay in registers. Floats add up a few rows, doubles add up these sums: the rounding error grows only with the few.
 inline constexpr std::int64_t kRowsInFloat = 64;
 
 template <int V, typename D, typename Terms>
@@ -89,7 +89,7 @@ void normalize(const T* x, T* y, std::int64_t rows, std::int64_t channels, const
   }
 }
 
-// dy where the normalizer gave a number that is positive once stored: the same expression, so the same bits.
+// dy where the normalizer's stored result is positive: the same expression, so the same bits.
 template <typename T, typename D, typename Vector>
 Vector through_relu(D d, Vector dy, Vector centerd, const Normalizer& n, std::int64_t c) {
   return n.relu ? hn::IfThenElseZero(hn::Gt(normalized(d, centerd, n, c), hn::Set(d, kVanishes<T>)), dy) : dy;

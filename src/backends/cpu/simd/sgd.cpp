@@ -8,8 +8,8 @@
 #include "backends/cpu/simd/update_rule.h"
 #include "ir/scalars.h"
 
-// sgd(w, g, scalars, m?, gradient_norm?), element by element in memory order: any layout will do, so long as all operands have
-// the same.
+// sgd(w, g, scalars, m?, gradient_norm?), element by element in memory order: any layout, as long
+// as all operands have the same.
 
 namespace snug::backends::cpu {
 
@@ -58,7 +58,7 @@ std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
       return;
     }
     const simd::UpdateRule now = rule.now(*scalars, factor);
-    // Small tensors are not worth waking a thread for.
+    // Small tensors are not worth another thread.
     const int parts = count < 4096 ? 1 : threads;
     for_each_part(count, parts, kGrain,
                   [&](int, Range part) { simd::update_loops<T>().sgd(now, arrays, part.begin, part.size()); });

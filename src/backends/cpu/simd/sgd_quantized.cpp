@@ -9,7 +9,7 @@
 #include "ops/updates/quantized_momentum.h"
 #include "ops/updates/sgd.h"
 
-// sgd_quantized(w, g, scalars, codes, scales, gradient_norm?), block by block in memory order, whatever the layout.
+// sgd_quantized(w, g, scalars, codes, scales, gradient_norm?), block by block in memory order, for any layout.
 
 namespace snug::backends::cpu {
 

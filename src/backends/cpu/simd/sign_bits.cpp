@@ -4,7 +4,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd/loops.h"
 
-// The ReLU's gradient from one bit an element, in the order in which the elements lie.
+// The ReLU's gradient from one bit per element, in memory order.
 
 namespace snug::backends::cpu {
 

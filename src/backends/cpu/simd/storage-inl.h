@@ -46,14 +46,14 @@ HWY_INLINE hn::Vec<D> load(D d, const Half* from) {
   return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(from)));
 }
 
-// The bits of the nearest bfloat16 in the upper halves; the lower ones are to be dropped.
+// The bits of the nearest bfloat16 in the upper halves; the lower ones must be dropped.
 template <typename D>
 HWY_INLINE hn::Vec<hn::Rebind<std::uint32_t, D>> nearest_bfloat(D /*d*/, hn::Vec<D> value) {
   const hn::Rebind<std::uint32_t, D> words;
   const auto bits = hn::BitCast(words, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1U));
   const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7FFFU)));
-  // A NaN stays one, whatever its payload.
+  // A NaN stays NaN, for any payload.
   return hn::IfThenElse(hn::RebindMask(words, hn::IsNaN(value)), hn::Or(bits, hn::Set(words, 0x400000U)), rounded);
 }
 
@@ -63,7 +63,7 @@ HWY_INLINE void store_upper_halves(hn::Vec<hn::Rebind<std::uint32_t, D>> bits, D
   hn::StoreU(hn::TruncateTo(narrow, hn::ShiftRight<16>(bits)), narrow, reinterpret_cast<std::uint16_t*>(to));
 }
 
-// Highway's own conversion to halves rounds to nearest where the processor does it.
+// Highway's own conversion to halves rounds to nearest where the processor has an instruction for it.
 template <typename D>
 HWY_INLINE hn::Vec<hn::Rebind<hwy::float16_t, D>> nearest_half(D d, hn::Vec<D> value) {
   const hn::Rebind<hwy::float16_t, D> narrow;
@@ -96,7 +96,7 @@ HWY_INLINE void store(hn::Vec<D> value, D d, Half* to) {
   hn::StoreU(nearest_half(d, value), narrow, reinterpret_cast<hwy::float16_t*>(to));
 }
 
-// What is left of a number once it is stored as T.
+// The number after being stored as T.
 template <typename T, typename D>
 HWY_INLINE hn::Vec<D> rounded(D d, hn::Vec<D> value) {
   if constexpr (std::is_same_v<T, Bfloat16>) {
@@ -109,7 +109,7 @@ HWY_INLINE hn::Vec<D> rounded(D d, hn::Vec<D> value) {
   }
 }
 
-// Numbers up to this one vanish when they are stored as T: halves the smallest, and the tie goes to zero.
+// Numbers up to this one become zero when they are stored as T: half of the smallest, since the tie goes to zero.
 template <typename T>
 inline constexpr float kVanishes = std::is_same_v<T, Bfloat16> ? 0x1p-134F
                                    : std::is_same_v<T, Half>   ? 0x1p-25F

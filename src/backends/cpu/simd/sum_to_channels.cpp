@@ -5,7 +5,7 @@
 #include "backends/cpu/simd/loops.h"
 
 // Sums over rows of channels, the gradient of a bias: each thread adds up its own rows in double, and the threads' sums are added
-// in their order.
+// in order.
 
 namespace snug::backends::cpu {
 
@@ -13,10 +13,10 @@ namespace {
 
 std::int64_t rows_of(const Type& x) { return x.elements() / x.shape[1]; }
 
-// A bias of a few rows, or batch norm's sums over one group, are not worth waking a thread for.
+// A bias of a few rows, or batch norm's sums over one group, are not worth another thread.
 int parts_of(const Type& x, int threads) { return x.elements() < 4096 ? 1 : threads; }
 
-// Threads write sums of their own cache lines.
+// Each thread writes its sums to separate cache lines.
 std::int64_t stride_of(std::int64_t channels) { return (channels + 7) / 8 * 8; }
 
 KernelMatch match_sum(const KernelQuery& query) {

@@ -1,12 +1,12 @@
 // Tables of loops, one for each stored type, compiled for every instruction set and picked when the program runs. A file of loops
-// (simd_loops.cpp says how it is compiled) has behind them, for a table `UpdateLoops` and the function that finds it:
+// (loops.cpp says how it is compiled) ends with these lines, for a table `UpdateLoops` and the function that finds it:
 //
 //   template <typename T>
 //   constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>, ...};
 //   SNUG_DEFINE_TABLES(UpdateLoops)                 in the namespace of one instruction set
 //   SNUG_EXPORT_TABLES(UpdateLoops, update_loops)   once, in the namespace around it
 //
-// Macros, since what Highway picks from are functions by their names.
+// Macros, since Highway picks from functions by their names.
 #pragma once
 
 #define SNUG_DEFINE_TABLES(Loops)                                       \

@@ -5,7 +5,7 @@
 
 #include "ops/updates/quantized_momentum.h"
 
-// See simd_loops.cpp for how a file is compiled.
+// See loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/simd/update.cpp"
 #include <hwy/foreach_target.h>
@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <typename T, typename D>
 HWY_INLINE void sgd_step(D d, const UpdateRule& rule, const SgdArrays<T>& a, std::int64_t i, const Chances<D>& chances) {
   const auto weight = load(d, a.weight + i);
-  // Plus 0: a gradient of -0 becomes what a sum would be.
+  // Plus 0: a gradient of -0 becomes +0, as in a sum.
   const auto gradient = hn::MulAdd(load(d, a.gradient + i), hn::Set(d, rule.gradient_scale), hn::Zero(d));
   auto step = hn::MulAdd(hn::Set(d, rule.weight_decay), weight, gradient);
   if (a.momentum != nullptr) {
@@ -92,7 +92,7 @@ void sgd_quantized(const UpdateRule& rule, const QuantizedSgdBlock<T>& b, std::i
   float largest = 0;
   const auto step_of = [&](auto d, std::int64_t i, const std::uint32_t* words) {
     const Chances<decltype(d)> chances(words);
-    // One rounding an operation: codes must not depend on whether a machine can fuse them.
+    // One rounding per operation: codes must not depend on whether a machine has fused multiply-add.
     const auto weight = load(d, b.weight + i);
     const auto gradient = hn::Add(hn::Mul(load(d, b.gradient + i), hn::Set(d, rule.gradient_scale)), hn::Zero(d));
     const auto step = hn::Add(gradient, hn::Mul(hn::Set(d, rule.weight_decay), weight));

@@ -1,6 +1,6 @@
-// What update rules do to stored numbers, vectorized by Highway. AdamW; SGD with its momentum as it is, in 8 bits
-// (ops/quantized_momentum.h says what is computed), or gathering gradients by itself (ops/momentum.cpp). T is float, Bfloat16 or
-// Half. One thread each.
+// Update rules on stored numbers, vectorized by Highway: AdamW; SGD with a plain momentum, one in 8 bits
+// (ops/updates/quantized_momentum.h says what is computed), or one that gradients are added to (ops/updates/momentum.cpp). T is
+// float, Bfloat16 or Half. One thread each.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace snug::backends::cpu::simd {
 
-// Numbers of 16 bits are rounded up or down by chance, in proportion, keyed by these (ops::rounding_word), or to nearest.
+// 16-bit numbers are rounded stochastically, keyed by these (ops::rounding_word), or to nearest.
 struct Rounding {
   bool stochastic;
   std::uint64_t seed, counter_high;
-  std::int64_t first_element = 0;  // what element 0 is counted as; a multiple of 4
+  std::int64_t first_element = 0;  // index of element 0; a multiple of 4
 };
 
 struct UpdateRule {
@@ -30,7 +30,7 @@ struct SgdArrays {
   T *new_weight, *new_gradient, *new_momentum;
 };
 
-// The same of one block of a momentum in 8 bits.
+// The same for one block of a momentum in 8 bits.
 template <typename T>
 struct QuantizedSgdBlock {
   const T *weight, *gradient;
@@ -61,14 +61,14 @@ template <typename T>
 struct Combination {
   const T *one, *other;
   T* out;
-  bool is_weight;  // what comes out is rounded as a weight, or as a momentum
+  bool is_weight;  // the result is rounded as a weight, or as a momentum
 };
 
 template <typename T>
 struct UpdateLoops {
   // One step of SGD for elements [first, first + count); clears the gradient. `first` is a multiple of 4.
   void (*sgd)(const UpdateRule& rule, const SgdArrays<T>& arrays, std::int64_t first, std::int64_t count);
-  // One step of AdamW (ops/adamw.cpp), one rounding per operation, to nearest; clears the gradient.
+  // One step of AdamW (ops/updates/adamw.cpp), one rounding per operation, to nearest; clears the gradient.
   void (*adamw)(const AdamwRule& rule, const AdamwArrays<T>& arrays, std::int64_t first, std::int64_t count);
   // One block, of at most ops::kMomentumBlock elements, from element `first` of the weight on.
   void (*sgd_quantized)(const UpdateRule& rule, const QuantizedSgdBlock<T>& block, std::int64_t first, std::int64_t count);

@@ -1,4 +1,4 @@
-// What an update's attributes and the step's numbers make of SGD's rule: the same for every form of momentum.
+// The coefficients of one SGD step, from the node's attributes and the scalars: the same for every form of momentum.
 #pragma once
 
 #include "backends/cpu/simd/update.h"
@@ -17,10 +17,10 @@ class BoundUpdateRule {
               .weight_decay = static_cast<float>(attributes.real("weight_decay")),
               .gradient_scale = 1,
               .nesterov = attributes.integer("nesterov") != 0,
-              .rounding = {.stochastic = ops::sgd_rounds_by_chance(attributes), .seed = 0, .counter_high = 0}},
+              .rounding = {.stochastic = ops::sgd_rounds_stochastically(attributes), .seed = 0, .counter_high = 0}},
         purpose_(ops::kRoundingPurpose + static_cast<std::uint64_t>(attributes.integer_or("key", 0))) {}
 
-  // `factor`: what clips the gradients.
+  // `factor`: the clipping factor.
   simd::UpdateRule now(const Scalars& scalars, double factor) const {
     simd::UpdateRule rule = rule_;
     rule.learning_rate = static_cast<float>(scalars.learning_rate);

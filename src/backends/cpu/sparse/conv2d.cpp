@@ -7,8 +7,8 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/sparse/expansion.h"
 
-// The weight is made dense in the workspace, in the layout that oneDNN's primitive wants, which then does what it does for a
-// dense model. That costs a few percent of the convolution's time, whatever the density.
+// The weight is made dense in the workspace, in the layout that oneDNN's primitive wants, which then runs as in a dense model.
+// That costs a few percent of the convolution's time, at any density.
 
 namespace snug::backends::cpu {
 
@@ -20,7 +20,7 @@ Type dense_weight(const Attributes& attributes, DType dtype) {
   return {.dtype = dtype, .shape = ops::SparseSlot::from(attributes).shape, .layout = Layout::channels_last()};
 }
 
-// Turns oneDNN's exceptions, and values it cannot take, into refusals; the store's own operands are not for oneDNN.
+// Converts oneDNN's exceptions, and values that it cannot take, to refusals; the store's own operands are not for oneDNN.
 template <typename Accepting>
 KernelMatch match_reals(const KernelQuery& query, std::initializer_list<const Type*> reals, const Accepting& accepting) {
   for (const Type* type : reals) {

@@ -5,7 +5,7 @@
 
 namespace snug::backends::cpu {
 
-// What a weight gradient begins with: the sum that it adds to, brought over where it lies elsewhere, or zeros.
+// Initializes a weight gradient: with the sum that it adds to, copied if it lies elsewhere, or with zeros.
 std::unique_ptr<BoundKernel> begin_gradient(const KernelArguments& arguments);
 
 }  // namespace snug::backends::cpu

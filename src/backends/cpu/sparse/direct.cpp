@@ -9,8 +9,8 @@
 #include "backends/cpu/storage.h"
 #include "backends/sparse_store.h"
 
-// Sparse convolutions straight from the packed rows: no dense weight anywhere, and work in proportion to the nonzeros. The
-// workspace holds one tile of an image a thread (sparse_tiles.h), channel after channel, and one row of the store unpacked.
+// Sparse convolutions straight from the packed rows: no dense weight, and work in proportion to the nonzeros. The workspace holds
+// one tile of an image per thread (tiles.h), channel after channel, and one unpacked row of the store.
 
 namespace snug::backends::cpu {
 
@@ -100,7 +100,7 @@ struct Direct {
   }
   UnpackedRow<T> row_of(int thread) const { return {pieces.rows + thread * pieces.row_bytes, slot.columns()}; }
 
-  // The input of a tile, channels [begin, end), with zeros around.
+  // The input of a tile, channels [begin, end), with zeros around it.
   void fill_tile(const T* image, std::int64_t first_row, float* tile, Range channels) const {
     const Conv2dGeometry& g = tiles.g;
     tiles.for_pixels(first_row, 0, tiles.rows + tiles.halo, [&](std::int64_t position, std::int64_t h, std::int64_t w) {
@@ -115,7 +115,7 @@ struct Direct {
     if (channels.end == g.in_channels) std::fill(tile + g.in_channels * tiles.channel, tile + tiles.input_elements(), 0.0F);
   }
 
-  // One channel of an output's gradient, with zeros behind the image's columns and rows.
+  // One channel of an output's gradient, with zeros after the image's columns and rows.
   void fill_gradient(const T* image, std::int64_t first_row, std::int64_t o, float* out) const {
     const Conv2dGeometry& g = tiles.g;
     std::fill_n(out, tiles.out_length, 0.0F);
@@ -202,7 +202,7 @@ KernelMatch match_grad_input(const KernelQuery& query) {
   return accept_direct(cutter);
 }
 
-// What is whole of a tile goes to dx; the rest moves up to where the next tile of the image goes on.
+// The complete rows of a tile are written to dx; the rest moves up to where the image's next tile continues.
 template <typename T>
 void write_back(const SparseTiles& tiles, std::int64_t first_row, float* tile, T* image) {
   const Conv2dGeometry& g = tiles.g;

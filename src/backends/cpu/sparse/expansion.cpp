@@ -11,7 +11,7 @@ namespace snug::backends::cpu {
 
 namespace {
 
-// Rows that share cache lines in a blocked layout stay with one thread.
+// Rows that share cache lines in a blocked layout belong to one thread.
 constexpr std::int64_t kRowGrain = 16;
 
 }  // namespace
@@ -22,7 +22,7 @@ SparsePart whole_part(const ops::SparseSlot& slot, const Operand& columns, const
 
 namespace {
 
-// The positions of a part's rows and columns in a layout, and how they get into the workspace.
+// The positions of a part's rows and columns in a layout, written into the workspace.
 class Positions {
  public:
   Positions(const SparsePart& part, const dnnl::memory::desc& descriptor, std::byte* tables) : part_(part), layout_(descriptor) {

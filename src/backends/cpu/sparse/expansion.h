@@ -1,4 +1,5 @@
-// Between the sparse store and a dense weight in one of oneDNN's layouts, which lies in a kernel's workspace while it runs.
+// Conversion between the sparse store and a dense weight in one of oneDNN's layouts, which lies in a kernel's workspace while it
+// runs.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +25,10 @@ Bytes position_tables_size(const SparsePart& part);
 // Writes the part's values into `dense`, which has the layout `descriptor` of a weight of the part's size; zeros elsewhere.
 std::unique_ptr<BoundKernel> expand(const SparsePart& part, const std::byte* values, const dnnl::memory::desc& descriptor,
                                     std::byte* dense, std::byte* tables, int threads);
-// The same of a whole tensor, whatever its values are stored as.
+// The same for a whole tensor, with values of any type.
 std::unique_ptr<BoundKernel> expand_as_floats(const SparsePart& part, const Operand& values, const dnnl::memory::desc& descriptor,
                                               float* dense, std::byte* tables, int threads);
-// Adds the dense gradient of the part, which is floats, at its nonzeros to `sum`: rounded to its type, and added.
+// Adds the dense gradient of the part (floats) at its nonzeros to `sum`, rounded to its type before the addition.
 std::unique_ptr<BoundKernel> gather_gradient(const SparsePart& part, const dnnl::memory::desc& descriptor, const std::byte* dense,
                                              DType dtype, std::byte* sum, std::byte* tables, int threads);
 

@@ -3,8 +3,8 @@
 #include "backends/cpu/sparse/conv2d.h"
 #include "backends/cpu/sparse/expansion.h"
 
-// Sparse weights of f16 as sparse_conv2d.cpp has the others: expanded in the workspace, here to floats, for the convolutions of
-// conv2d_half.cpp.
+// Sparse f16 weights, as in conv2d.cpp: expanded in the workspace, here to floats, for the
+// convolutions of half/conv2d.cpp.
 
 namespace snug::backends::cpu {
 
@@ -24,7 +24,7 @@ std::optional<std::string> objection_to(std::initializer_list<const Type*> reals
   return std::nullopt;
 }
 
-// What a kernel of this file needs beside the dense one's workspace.
+// The dense kernel's workspace and what a kernel of this file needs beside it.
 Bytes with_tables(Bytes workspace, const Attributes& attributes) {
   WorkspaceCutter cutter;
   cutter.cut(workspace);

@@ -4,7 +4,7 @@
 #include "backends/cpu/storage.h"
 #include "backends/sparse_store.h"
 
-// The paired weight gradient of which a thread picks the nonzeros: there is no dense gradient.
+// The paired weight gradient, of which each thread keeps the nonzeros: there is no dense gradient.
 
 namespace snug::backends::cpu {
 
@@ -37,7 +37,7 @@ struct SparseGradient {
   }
 
  private:
-  // Rounded to the gradient's type, and added.
+  // Adds the sums, rounded to the gradient's type.
   void gather(std::int64_t first_row, std::int64_t begin, const float* sums) const {
     const std::int64_t width = gradient.cut().columns();
     for (std::int64_t row = first_row; row < first_row + kGradientRows; ++row, sums += width) {

@@ -56,7 +56,7 @@ void dots_chunk(const TileRow& row, const float* dy, const float* tile, float* s
   }
 }
 
-// Cuts a length into chunks of at most kMostVectors, as even as may be: body(vectors, first element).
+// Cuts a length into chunks of at most kMostVectors, as even as possible: body(vectors, first element).
 template <typename Body>
 void for_chunks(std::int64_t length, const Body& body) {
   const std::int64_t vectors = (length + lanes() - 1) / lanes();

@@ -7,16 +7,16 @@
 #include "backends/cpu/sparse/conv2d.h"
 #include "backends/cpu/sparse/expansion.h"
 
-// The weight gradient by expansion, some output channels at a time: of the dense gradient, the largest thing in the workspace,
-// only a slice is there. The slice's channels of dy go through the workspace, because oneDNN wants neighboring pixels side by
-// side.
+// The weight gradient by expansion, some output channels at a time: of the dense gradient, the largest part of the workspace,
+// only a slice exists at a time. The slice's channels of dy go through the workspace, because oneDNN needs adjacent pixels
+// contiguous.
 
 namespace snug::backends::cpu {
 
 namespace {
 
 constexpr std::int64_t kBlock = 16;
-// About as large as a slice of the gradient may be.
+// The approximate limit of a slice of the gradient.
 constexpr std::int64_t kSliceBytes = 150'000;
 
 // Output channels of a slice: whole blocks that divide them all.
@@ -79,7 +79,7 @@ KernelMatch match(const KernelQuery& query) {
   }
 }
 
-// A slice of the channels of all pixels, by itself.
+// Copies a slice of the channels of all pixels, contiguously.
 std::unique_ptr<BoundKernel> gather_slice(const Type& dy, const std::byte* from, std::int64_t channel, std::int64_t width,
                                           std::byte* to, int threads) {
   const std::int64_t element = bits_per_element(dy.dtype) / 8;

@@ -5,7 +5,7 @@
 #include "backends/rewiring.h"
 #include "backends/sparse_store.h"
 
-// What makes and moves the sparse store where its values have 16 bits; the reference does it for floats.
+// The ops that make and rewire the sparse store, for 16-bit values; the reference does it for floats.
 
 namespace snug::backends::cpu {
 

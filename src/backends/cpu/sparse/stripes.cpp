@@ -9,9 +9,9 @@
 #include "backends/cpu/sparse/expansion.h"
 #include "base/error.h"
 
-// The weight gradient by expansion, a stripe of an image at a time. With 16-bit images oneDNN turns whole images over in its
-// scratch, once for each thread and with a copy of the gradient for the threads' sums; stripes of some rows, each by one thread,
-// need a fraction of that and take as long.
+// The weight gradient by expansion, a stripe of an image at a time. With 16-bit images oneDNN transposes whole images in its
+// scratch, once per thread and with a copy of the gradient for the threads' sums; stripes of some rows, each by one thread, need
+// a fraction of that and take as long.
 
 namespace snug::backends::cpu {
 
@@ -75,7 +75,7 @@ struct Stripes {
  private:
   static Description describe(const Type& dy, const Type& x, const Attributes& attributes, const Stripe& stripe) {
     const Type weight{.dtype = x.dtype, .shape = ops::SparseSlot::from(attributes).shape, .layout = Layout::channels_last()};
-    // Of the whole, and then cut down: a stripe's padding is not the same on both sides.
+    // For the whole image, then reduced: a stripe's padding differs on its two sides.
     Convolution conv(x, weight, dy, attributes);
     conv.input = descriptor(with_rows(x, stripe.in_rows));
     conv.output = descriptor(with_rows(dy, stripe.out_rows));
@@ -132,7 +132,7 @@ KernelMatch match(const KernelQuery& query) {
   }
 }
 
-// Image after image and stripe after stripe, cut evenly between the threads.
+// Image after image and stripe after stripe, divided evenly among the threads.
 class StripedGradient final : public BoundKernel {
  public:
   StripedGradient(const KernelArguments& arguments, const Stripes& stripes, const StripePieces& pieces)

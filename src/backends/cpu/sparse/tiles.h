@@ -1,10 +1,10 @@
-// Tiles of an image for direct sparse convolution: some rows of the output and the inputs that they read, each channel by itself,
-// so that one nonzero weight is one multiply-add over a contiguous stretch.
+// Tiles of an image for direct sparse convolution: some rows of the output and the inputs that they read, each channel
+// separately, so that one nonzero weight is one multiply-add over a contiguous range.
 //
 // A channel of the input is cut into planes, one for each remainder of row and column by the stride, in coordinates that begin
 // with the padding. All planes and the output have the same pitch, so output element j (row * pitch + column) reads element
 // offset(tap) + j of a channel. Columns from the output's width up to the pitch are not part of the output; what is computed
-// there is thrown away.
+// there is discarded.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct SparseTiles {
   std::int64_t tiles() const { return (g.out_height + rows - 1) / rows; }
   std::int64_t rows_of(std::int64_t first_row) const { return std::min(rows, g.out_height - first_row); }
   std::int64_t length_of(std::int64_t first_row) const { return rows_of(first_row) * pitch; }
-  // With what loops may read behind the last channel.
+  // Including what loops may read after the last channel.
   std::int64_t input_elements() const { return g.in_channels * channel + simd::kMostTileLanes + pitch; }
 
   // Of a column of the store: its channel and its tap.

@@ -22,7 +22,7 @@ void check_cudnn(cudnnStatus_t status, std::string_view call) {
   throw InternalError(fmt::format("{} failed: {} {}", call, cudnnGetErrorString(status), details.data()));
 }
 
-// One of cuDNN's backend descriptors: a bag of attributes, usable once it is final.
+// One of cuDNN's backend descriptors: a set of attributes, usable once it is finalized.
 class Descriptor {
  public:
   Descriptor(cudnnBackendDescriptorType_t type, std::string what) : what_(std::move(what)) {
@@ -53,7 +53,7 @@ class Descriptor {
   }
   cudnnStatus_t try_finalize() { return cudnnBackendFinalize(get()); }
 
-  // Up to values.size() elements; how many there were.
+  // Reads up to values.size() elements; returns how many there were.
   template <typename T>
   std::int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::span<T> values) const {
     std::int64_t count = 0;
@@ -139,7 +139,7 @@ OperationNames operation_names(ConvolutionKind kind) {
 
 }  // namespace
 
-// A graph of the one operation, and later the engine chosen for it. Everything that a final descriptor refers to is kept.
+// A graph of the one operation, and later the engine chosen for it. Everything that a finalized descriptor refers to is kept.
 class ConvolutionPlan {
  public:
   ConvolutionPlan(cudnnHandle_t handle, const ConvolutionProblem& problem)
@@ -181,7 +181,7 @@ class ConvolutionPlan {
 
 namespace {
 
-// What cuDNN suggests for the graph, best first; nothing when it has no suggestion in that mode.
+// cuDNN's suggestions for the graph, best first; empty when it has none in that mode.
 std::vector<Descriptor> suggestions(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "engine heuristic");
   heuristic.set_descriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
@@ -203,7 +203,7 @@ std::vector<Descriptor> suggestions(const Descriptor& graph, cudnnBackendHeurMod
 
 struct EngineNotes {
   std::int64_t number = 0;
-  std::string objection;  // why its numbers will not do; empty: they will
+  std::string objection;  // why its numerics are not acceptable; empty: they are
   bool compiles_at_run_time = false;
 };
 

@@ -1,5 +1,5 @@
-// cuDNN's convolutions through its graph interface, which says before anything runs whether an engine takes a problem, how much
-// scratch it wants, and what it does to the numbers.
+// cuDNN's convolutions through its graph interface, which says before anything runs whether an engine supports a problem, how
+// much scratch it needs, and its numerics.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct ConvolutionProblem {
 // An engine that was found for a problem. Nodes of the same problem share it.
 class ConvolutionPlan;
 
-// The operands by what they are in the forward pass: image in, weight, image out. One of them is written.
+// The operands by their part in the forward pass: image in, weight, image out. One of them is written.
 struct ConvolutionOperands {
   void* x;
   void* weight;
@@ -48,11 +48,11 @@ class Convolutions : public std::enable_shared_from_this<Convolutions> {
     std::shared_ptr<const ConvolutionPlan> plan;  // none: refused
     std::string refusal;
     Bytes workspace;
-    std::string engine;  // its number, for people
+    std::string engine;  // its number, for display
   };
-  // The fastest engine, in cuDNN's opinion, that gives the same bits every time, does not round its operands, and keeps within
-  // the limit of scratch; when none does, the one with the least. Engines compiled at run time come last: they cost a second
-  // each.
+  // The fastest engine, by cuDNN's heuristics, that is deterministic, does not round its operands,
+  // and keeps the limit of scratch; when none does, the one with the least scratch. Engines
+  // compiled at run time come last: they cost a second each.
   const Choice& choose(const ConvolutionProblem& problem);
 
   std::unique_ptr<BoundKernel> bind(const Choice& choice, const ConvolutionOperands& operands, std::span<std::byte> workspace);

@@ -17,7 +17,7 @@ __device__ inline std::size_t weight_at(const ConvShape& s, int co, int kh, int 
          ci;
 }
 
-// One thread an element of y.
+// One thread per element of y.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     conv2d_kernel(const T* x, const T* weight, const T* bias, T* y, ConvShape s, std::uint32_t count) {
@@ -53,7 +53,7 @@ __device__ inline int output_of(int in, int k, int stride, int padding, int dila
   return scaled >= 0 && scaled % stride == 0 && scaled / stride < size ? scaled / stride : -1;
 }
 
-// One thread an element of dx.
+// One thread per element of dx.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     grad_input_kernel(const T* dy, const T* weight, T* dx, ConvShape s, std::uint32_t count) {
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
   dx[i] = narrow<T>(sum);
 }
 
-// One block an element of dw: its threads share the output pixels, then add up as a tree.
+// One block per element of dw: its threads divide the output pixels, then add up as a tree.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) grad_weight_kernel(const T* dy, const T* x, T* dw, ConvShape s) {
   __shared__ float shared[kThreads];

@@ -1,6 +1,6 @@
-// Products written out plainly: for what NVIDIA's libraries refuse (depthwise convolutions, odd shapes). Correct for every shape,
-// not fast, and never into a sum: a plan would rather take these than add after a fast kernel. T: float, __half or __nv_bfloat16,
-// summed in float.
+// Plain products, for what NVIDIA's libraries refuse (depthwise convolutions, odd shapes). Correct for every shape, but slow.
+// They do not add to a sum: otherwise a plan would prefer them to a fast kernel and an addition. T: float, __half or
+// __nv_bfloat16, summed in float.
 #pragma once
 
 #include <cstdint>

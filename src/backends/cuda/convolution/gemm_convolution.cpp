@@ -65,7 +65,7 @@ std::unique_ptr<BoundKernel> bind_grad_input(const Call& call) {
        tile](cudaStream_t stream) { launch::gemm_conv2d_grad_input(stream, dy, weight, addend, dx, shape, tile); });
 }
 
-// The booked workspace decides how the sum is cut: a saved plan gives the same bits whatever the limit is by then.
+// The planned workspace decides how the sum is split: a saved plan gives the same bits under any later limit.
 std::unique_ptr<BoundKernel> bind_grad_weight(const Call& call) {
   const launch::ConvShape shape = conv_shape(call.input_shape(1), call.output_shape(0), call.attributes());
   return call.launch([dy = call.in<float>(0), x = call.in<float>(1), addend = call.addend<float>(), dw = call.out<float>(0),

@@ -8,10 +8,10 @@ namespace {
 enum class Direction { forward, grad_input };
 
 constexpr int kDepth = 16;          // of a tile in shared memory
-constexpr int kPitch = kDepth + 4;  // of a row there: four more keep the lanes of a warp on different banks
+constexpr int kPitch = kDepth + 4;  // of a row there: four more put the lanes of a warp on different banks
 
-// Forward and data gradient are the same product. A row is a pixel of the result; the depth runs over the taps of the kernel
-// and the channels of the source; the source's pixel for a row and a tap is gathered where it lies.
+// Forward and data gradient are the same product. A row is a pixel of the result; the depth runs over the taps of the kernel and
+// the channels of the source; the source's pixel for a row and a tap is gathered in place.
 struct Gather {
   const float* source;
   const float* weight;
@@ -33,7 +33,7 @@ __host__ __device__ inline Sides sides_of(const ConvShape& s) {
   return {s.out_height, s.out_width, s.out_channels, s.in_height, s.in_width, s.in_channels};
 }
 
-// One axis of the image as a block sees it. Of a strided data gradient, only every stride-th pixel meets a given tap; a block has
+// One axis of the image within a block. In a strided data gradient only every stride-th pixel meets a given tap; a block has
 // pixels that meet the same taps, `first_tap` and every `tap_step`-th after it, so that nothing is multiplied by zero.
 struct Axis {
   int pixels;  // of the result: first, first + spacing, ...
@@ -61,7 +61,7 @@ __device__ inline Axis axis_of(int phase, int result, int kernel, int stride, in
   }
 }
 
-// The tap and channel of a position in the depth.
+// The tap and channel of a position along the depth.
 struct Place {
   int vertical, horizontal, channel;
 
@@ -81,14 +81,14 @@ struct Place {
   }
 };
 
-// What a block of threads makes: `Rows` x `Columns` of the product, a lane `LaneRowCount` x `LaneColumnCount` of them. So many
-// blocks are to be resident on a multiprocessor: it limits the registers.
+// What a block of threads computes: `Rows` x `Columns` of the product, each lane `LaneRowCount` x `LaneColumnCount` of them.
+// `Resident` blocks must fit on a multiprocessor, which limits the registers.
 template <int Rows, int Columns, int LaneRowCount, int LaneColumnCount, int Resident>
 struct Tile {
   static constexpr int kRows = Rows;
   static constexpr int kColumns = Columns;
   static constexpr int kMyRows = LaneRowCount;        // kLaneRows apart
-  static constexpr int kMyColumns = LaneColumnCount;  // fours of neighbors
+  static constexpr int kMyColumns = LaneColumnCount;  // groups of four neighbors
   static constexpr int kResident = Resident;
   static constexpr int kWarpRows = kLaneRows * LaneRowCount;
   static constexpr int kWarpColumns = kLaneColumns * LaneColumnCount;
@@ -121,10 +121,10 @@ __global__ void __launch_bounds__(P::kBlock, P::kResident) gather_kernel(const G
   if (first_row >= rows) return;
   const int first_column = static_cast<int>(blockIdx.y) * P::kColumns;
   const int depth = vertical.taps * horizontal.taps * sides.channels;
-  const int across_taps = max(horizontal.taps, 1);  // where there are none, there is no depth either, but a division by them
+  const int across_taps = max(horizontal.taps, 1);  // at least 1, since it is a divisor; without taps there is no depth
   const int thread = static_cast<int>(threadIdx.x);
 
-  // What this thread copies. Of the left factor: four neighbors in depth, of several rows.
+  // What this thread copies. From the left factor: four neighbors in depth, of several rows.
   const int quarter = thread % (kDepth / 4);
   int row_h[P::kLeftCopies];
   int row_w[P::kLeftCopies];
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(P::kBlock, P::kResident) gather_kernel(const G
     if (row >= rows) row_h[i] = -(1 << 24);  // never inside
   }
   Place left = Place::at(4 * quarter, sides.channels, across_taps);
-  // Of the right factor: forward the same, of several columns; else four columns at several depths.
+  // From the right factor: in forward the same, of several columns; otherwise four columns at several depths.
   Place right[P::kRightCopies];
   if constexpr (D == Direction::grad_input) {
 #pragma unroll
@@ -187,8 +187,8 @@ __global__ void __launch_bounds__(P::kBlock, P::kResident) gather_kernel(const G
     for (int i = 0; i < P::kRightCopies; ++i) {
       const int item = thread + i * P::kBlock;
       if constexpr (D == Direction::forward) {
-        // weight[column][depth]. Fours of neighbors are spread over the tile, so that the lanes that read one each together find
-        // them on different banks.
+        // weight[column][depth]. Groups of four are spread over the tile, so that lanes that read one each at the same time use
+        // different banks.
         const int column = item / (kDepth / 4);
         const int at = loaded + 4 * quarter;
         float* target = to + (column % 4 * kFours + column / 4) * kPitch + 4 * quarter;
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(P::kBlock, P::kResident) gather_kernel(const G
     loaded += kDepth;
   };
 
-  // What it computes.
+  // What this thread computes.
   const int warp = thread / 32;
   const int lane = thread % 32;
   const int my_row = warp / P::kColumnWarps * P::kWarpRows + lane / kLaneColumns;
@@ -353,7 +353,7 @@ void launch_tile(cudaStream_t stream, const Gather& g, GemmTile tile) {
 
 GemmTile gemm_tile(std::int64_t rows, int columns) {
   if (columns <= 16) return GemmTile::rows128_columns16;
-  // The largest tile needs the least memory traffic, once there is one for each of a Hopper's multiprocessors.
+  // The largest tile needs the least memory traffic, if there is at least one for each of a Hopper's multiprocessors.
   if (columns > 32 && std::int64_t{blocks_for(rows, 128)} * blocks_for(columns, 64) >= 132) return GemmTile::rows128_columns64;
   return GemmTile::rows64_columns32;
 }

@@ -1,4 +1,4 @@
-// What the products behind convolutions share: copies into shared memory that run ahead of the arithmetic, and who computes what.
+// Shared by the products behind convolutions: copies into shared memory ahead of the arithmetic, and which thread computes what.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace snug::backends::cuda {
 
-// A warp's lanes lie 8 down the rows and 4 across the columns of its part.
+// A warp's lanes are arranged 8 down the rows and 4 across the columns of its part.
 inline constexpr int kLaneRows = 8;
 inline constexpr int kLaneColumns = 4;
-// Tiles in flight: one is computed with while the others arrive.
+// Tiles in flight: one is used while the others arrive.
 inline constexpr int kStages = 3;
 
 // Four floats, or zeros.
@@ -38,7 +38,7 @@ __device__ inline void pipelined(int tiles, Load load, Compute compute) {
   int next = kStages - 1;
   for (int tile = 0; tile < tiles; ++tile) {
     __pipeline_wait_prior(kStages - 2);
-    // Everybody's copies are there, and nobody computes with the stage that is loaded next any more.
+    // All threads' copies have arrived, and none still computes with the stage that is loaded next.
     __syncthreads();
     if (tile + kStages - 1 < tiles) load(next);
     __pipeline_commit();

@@ -9,12 +9,12 @@ namespace {
 
 constexpr int kRows = 64;         // of a block's tile: taps and input channels
 constexpr int kBlock = 128;       // threads
-constexpr int kLaneRowFours = 2;  // fours of neighboring rows a lane has
-// Together they are on the GPU at once, three on each of a Hopper's 132 multiprocessors. A constant, so that other GPUs add up in
-// the same order.
+constexpr int kLaneRowFours = 2;  // groups of four neighboring rows per lane
+// All are resident at once, three on each of a Hopper's 132 multiprocessors. A constant, so that other GPUs add up in the same
+// order.
 constexpr int kBlocks = 396;
 
-// Division by a number that is known before the launch; of numbers below 2^31.
+// Division of numbers below 2^31 by a number that is known before the launch.
 struct Divisor {
   unsigned divisor, multiplier, shift;
 
@@ -32,7 +32,7 @@ struct Weights {
   const float* dy;
   const float* x;
   const float* addend;
-  float* result;  // of one split after the other
+  float* result;  // of all splits, one after the other
   ConvShape shape;
   int rows;    // kernel_height * kernel_width * in_channels
   int pixels;  // of all outputs
@@ -43,8 +43,8 @@ struct Weights {
 int columns_of(const ConvShape& shape) { return shape.out_channels <= 16 ? 16 : shape.out_channels <= 32 ? 32 : 64; }
 int depth_of(int columns) { return columns == 64 ? 16 : 32; }
 
-// Adds what the slices of a block have, in the order of the slices, into slice 0's `sums`. `shared` has room for one block's
-// result for each slice but the first.
+// Adds the results of a block's slices, in their order, to slice 0's `sums`. `shared` has room for one block's result for each
+// slice except the first.
 template <int Slices, int Sums>
 __device__ inline void add_slices(float (&sums)[Sums], float* shared, int slice, int thread_of_slice, int threads_of_slice) {
   if constexpr (Slices > 1) {
@@ -66,8 +66,8 @@ __device__ inline void add_slices(float (&sums)[Sums], float* shared, int slice,
   }
 }
 
-// dw[channel][row] = sum over pixels of x[pixel moved by the row's tap][row's channel] * dy[pixel][channel]. Warps share the
-// columns of a tile and its depth: a slice takes 8 pixels of each.
+// dw[channel][row] = sum over pixels of x[pixel moved by the row's tap][row's channel] * dy[pixel][channel]. Warps divide the
+// columns of a tile and its depth: a slice takes 8 pixels of each tile.
 template <int Columns, int LaneColumnFours, bool Vector>
 __global__ void __launch_bounds__(kBlock) weight_kernel(const Weights g) {
   constexpr int kColumnWarps = Columns / (kLaneColumns * 4 * LaneColumnFours);
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kBlock) weight_kernel(const Weights g) {
     int h, w, channel;  // where the tap reads at output (0, 0)
     bool valid;
   };
-  constexpr int kTaps = Vector ? 1 : 4;  // four neighboring channels have their tap in common
+  constexpr int kTaps = Vector ? 1 : 4;  // four neighboring channels share their tap
   Row row[kTaps];
 #pragma unroll
   for (int e = 0; e < kTaps; ++e) {
@@ -254,7 +254,7 @@ GemmSplits gemm_splits(const ConvShape& shape, std::size_t limit) {
   const std::size_t result_bytes =
       sizeof(float) * static_cast<std::size_t>(rows_of(shape)) * static_cast<std::size_t>(shape.out_channels);
   const auto fit = static_cast<int>(std::min<std::size_t>(limit / result_bytes, kBlocks));
-  // A split of fewer steps than are in flight would only wait.
+  // A split with fewer steps than are in flight would only wait.
   int splits = std::max(1, std::min({kBlocks / tiles, steps / (2 * kStages), fit}));
   const int steps_each = (steps + splits - 1) / splits;
   splits = (steps + steps_each - 1) / steps_each;

@@ -97,7 +97,7 @@ class CudaArena final : public Arena {
   DeviceMemory memory_;
 };
 
-// Page-locked: the GPU copies to and from it on its own, in a replayed graph too.
+// Page-locked: the GPU copies to and from it by DMA, also in a replayed graph.
 PinnedMemory allocate_pinned(Bytes size) {
   void* memory = nullptr;
   const std::size_t bytes = kFrontBytes + static_cast<std::size_t>(size.count()) + kBackBytes;
@@ -111,7 +111,7 @@ PinnedMemory allocate_pinned(Bytes size) {
   return PinnedMemory(memory);
 }
 
-// The host does everything itself, once the GPU has done all that was enqueued.
+// The host accesses it directly, after waiting for all enqueued work.
 class PinnedArena final : public Arena {
  public:
   PinnedArena(CudaDevice& device, Bytes size) : device_(device), memory_(allocate_pinned(size)) {

@@ -5,10 +5,10 @@
 
 namespace snug::backends::cuda {
 
-// InternalError "<call> failed: <what the driver says>" unless `status` is success. Also clears the error that CUDA remembers.
+// InternalError "<call> failed: <the driver's message>" unless `status` is success. Also clears CUDA's last error.
 void check(cudaError_t status, const char* call);
 
-// After a launch: a bad configuration shows at once, a failing kernel at the next call that waits.
+// After a launch: a bad configuration is detected at once, a failing kernel at the next call that waits.
 inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
 
 }  // namespace snug::backends::cuda

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kStackBytes = 64;  // the largest frame of our own kernels has 56
 constexpr std::size_t kUnusedBytes = 64 << 10;
 
-// Makes no context yet.
+// Does not create a context.
 void require_device(int device) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -36,13 +36,13 @@ DriverAccount open_account(int device) {
   return {load_nvml(), bus_id.data(), static_cast<std::uint32_t>(getpid())};
 }
 
-// A context reserves memory for what kernels of ours and of the libraries never do: a stack of 1 KiB for every thread that the
-// GPU can hold (264 MiB on an H200), a heap for malloc() and a buffer for printf() in kernels. A kernel whose stack is larger
-// than the limit, and known to the compiler, gets it all the same when it is launched first.
+// A context reserves memory that neither our kernels nor the libraries' use: a stack of 1 KiB for every thread that the GPU can
+// hold (264 MiB on an H200), a heap for malloc() and a buffer for printf() in kernels. A kernel that needs a larger stack, of a
+// size known to the compiler, still gets it at its first launch.
 void keep_context_small() {
   for (const auto& [limit, bytes] : {std::pair(cudaLimitStackSize, kStackBytes), std::pair(cudaLimitMallocHeapSize, kUnusedBytes),
                                      std::pair(cudaLimitPrintfFifoSize, kUnusedBytes)}) {
-    // The driver rounds up to what it can do. One that cannot do it at all is no reason not to train.
+    // The driver rounds up to what it supports. If it cannot set the limit, training still works.
     if (cudaDeviceSetLimit(limit, bytes) != cudaSuccess) cudaGetLastError();
   }
 }
@@ -111,7 +111,7 @@ Staging::Staging() : memory_(make_pinned_memory(kSlots * kSlotBytes)) {
 
 std::byte* Staging::take_slot() {
   last_ = (last_ + 1) % kSlots;
-  SNUG_CUDA_CALL(cudaEventSynchronize(finished_[last_].get()));  // at once when nothing was ever recorded
+  SNUG_CUDA_CALL(cudaEventSynchronize(finished_[last_].get()));  // returns at once when nothing was recorded
   return static_cast<std::byte*>(memory_.get()) + last_ * kSlotBytes;
 }
 

@@ -1,4 +1,4 @@
-// One NVIDIA GPU: its stream, its libraries' handles, and what makes it a Device.
+// One NVIDIA GPU as a Device: its stream and its libraries' handles.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Staging;
 
 class CudaDevice final : public Device {
  public:
-  // UserError when the device does not exist or does not answer.
+  // UserError when the device does not exist or does not respond.
   explicit CudaDevice(const CudaOptions& options);
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
@@ -31,7 +31,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<SectionRunner> make_runner(std::vector<std::unique_ptr<BoundKernel>> kernels) override;
   std::optional<DriverMemory> driver_memory() const override;
 
-  // CUDA's current device belongs to a thread; everything that talks to the driver begins with this.
+  // CUDA's current device is per thread; call this before any other CUDA call.
   void make_current() const;
   // All work goes here in order: kernels, copies to and from the arena.
   cudaStream_t stream() const { return stream_.get(); }
@@ -39,15 +39,15 @@ class CudaDevice final : public Device {
 
   const CudaOptions& options() const { return options_; }
   Staging& staging() { return *staging_; }
-  // cuDNN and cuBLASLt, each started when the first node asks for it: they take memory and seconds of their own.
+  // cuDNN and cuBLASLt, each initialized when the first node needs it: they take memory and seconds.
   Convolutions& convolutions();
   MatrixProducts& matrix_products();
-  // Gives back those that planning asked and no bound kernel uses.
+  // Closes those that planning used but no bound kernel does.
   void close_unused_libraries();
 
  private:
   CudaOptions options_;
-  std::optional<DriverAccount> account_;  // from before there was a context
+  std::optional<DriverAccount> account_;  // opened before there was a context
   Stream stream_;
   std::unique_ptr<Staging> staging_;
   std::shared_ptr<Convolutions> convolutions_;
@@ -74,12 +74,12 @@ class Staging {
   static constexpr std::size_t kSlots = 8;
   static constexpr std::size_t kSlotBytes = std::size_t{512} << 10U;
 
-  // The next slot, once the GPU has finished with it.
+  // The next slot; waits until the GPU has finished with it.
   std::byte* take_slot();
 
   PinnedMemory memory_;
   Event finished_[kSlots];
-  std::size_t last_ = 0;  // the slot taken last
+  std::size_t last_ = 0;  // the slot that was taken last
 };
 
 }  // namespace snug::backends::cuda

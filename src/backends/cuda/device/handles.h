@@ -1,5 +1,5 @@
-// Owners of what the CUDA runtime hands out. They release it when they die and ignore what the driver says then: at the end of a
-// process it may be gone already.
+// RAII owners of CUDA handles. Their destructors ignore the driver's errors: at the end of a
+// process it may already be unloaded.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace snug::backends::cuda {
 
-// Handle types are pointers; `Release` gives one back.
+// Handle types are pointers; `Release` frees one.
 template <typename Handle, auto Release>
 class Owner {
  public:

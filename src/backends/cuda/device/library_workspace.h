@@ -1,5 +1,5 @@
-// Scratch for NVIDIA's libraries. On Hopper cuBLASLt turns down a workspace that does not begin on a multiple of 256 bytes, and
-// the plan aligns values to 64: so much more is booked, and what comes before the boundary stays unused.
+// Scratch for NVIDIA's libraries. On Hopper cuBLASLt refuses a workspace that does not begin at a multiple of 256 bytes, and the
+// plan aligns values to 64: so more is planned, and the bytes before the boundary stay unused.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace snug::backends::cuda {
 
 inline constexpr Bytes kLibraryAlignment{256};
 
-// What to book for a library that wants `wanted`.
+// The workspace to plan for a library that wants `wanted`.
 inline Bytes library_workspace(Bytes wanted) { return wanted == Bytes(0) ? wanted : wanted + (kLibraryAlignment - kAlignment); }
 
-// The part of a booked workspace that a library may have.
+// The part of a planned workspace that a library gets.
 inline std::span<std::byte> on_library_boundary(std::span<std::byte> workspace) {
   const auto misplaced =
       reinterpret_cast<std::uintptr_t>(workspace.data()) % static_cast<std::uintptr_t>(kLibraryAlignment.count());

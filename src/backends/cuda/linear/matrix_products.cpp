@@ -33,7 +33,7 @@ cudaDataType_t data_type(DType dtype) {
 
 MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t raw = nullptr;
-  // Columns lie one after the other, without gaps.
+  // Columns are contiguous.
   check_cublas(cublasLtMatrixLayoutCreate(&raw, data_type(dtype), static_cast<std::uint64_t>(rows),
                                           static_cast<std::uint64_t>(columns), rows),
                "cublasLtMatrixLayoutCreate");
@@ -52,7 +52,7 @@ Preference make_preference(const CudaOptions& options) {
   Preference preference(raw);
   set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                  static_cast<std::uint64_t>(options.workspace_limit.count()));
-  // A sum that is split is put together in f32, in scratch: not rounded in between, and always in the same order.
+  // A split sum is combined in f32, in scratch: not rounded in between, and always in the same order.
   set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                  static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -64,8 +64,8 @@ Preference make_preference(const CudaOptions& options) {
 
 }  // namespace
 
-// cuBLAS sees matrices by columns. A row-major matrix is the transpose of the same bytes seen so, and result^T = right^T *
-// left^T: the right factor comes first, and "transposed" turns around.
+// cuBLAS is column-major. A row-major matrix is the transpose of the same bytes read so, and result^T = right^T * left^T: the
+// right factor comes first, and "transposed" is inverted.
 class MatrixProduct {
  public:
   MatrixProduct(const MatrixProblem& problem, bool allow_tf32)

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, which takes its scratch from the caller: the plan's, and none of its own.
+// Matrix products by cuBLASLt, whose scratch is in the plan.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct MatrixProblem {
   DType dtype;                             // f32, f16 or bf16, of all three; sums are in f32
 };
 
-// An algorithm that was found for a problem, and the descriptions it works on.
+// The algorithm for a problem, and its descriptors.
 class MatrixProduct;
 
 // Bound kernels keep it alive: see CudaDevice::close_unused_libraries.

@@ -1,4 +1,4 @@
-// A product and the bias on top, which a library leaves to us: its result is rounded, then the sum once more.
+// A product and then the bias, which the library does not add: its result is rounded, then the sum again.
 #pragma once
 
 #include <memory>

@@ -109,7 +109,7 @@ std::unique_ptr<BoundKernel> bind_grad_fixed(const Call& call) {
   });
 }
 
-// Up to this many rows one thread a channel is enough.
+// Up to this many rows one thread per channel is enough.
 constexpr std::uint32_t kFewRows = 32;
 
 template <typename T>
@@ -149,13 +149,13 @@ constexpr Signature kGradReduce{
     .inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat}, .outputs = {kStat, kStat}, .layouts = Layouts::images};
 constexpr Signature kGradInput{.inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars},
                                .layouts = Layouts::images};
-// With a fused ReLU the bias stands before the value that is added to.
+// With a fused ReLU the bias comes before the value that is added to.
 constexpr Signature kGradInputWithRelu{
     .inputs = {Element::real, Element::real, kStat, kStat, kStat, kStat, kStat, Element::scalars, kStat},
     .layouts = Layouts::images};
 constexpr Signature kGradFixed{.inputs = {Element::real, kStat, kStat}, .layouts = Layouts::images};
 
-// Groups of examples are blocks of one dimension of the launch.
+// Groups of examples are one dimension of the launch's blocks.
 template <std::size_t Input, Signature Operands, WorkspaceOf Workspace>
 KernelMatch match_groups(const KernelQuery& query) {
   const auto g = BatchNormGeometry::from(query.inputs[Input].shape, query.attributes);

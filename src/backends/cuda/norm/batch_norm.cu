@@ -28,8 +28,8 @@ struct StatisticsArguments {
   const Scalars* scalars;
 };
 
-// Sums of x - s and its square, s being the group's first pixel: near the data, so that the variance keeps its digits where the
-// mean is large.
+// Sums of x - s and its square, where s is the group's first pixel: close to the data, so that the variance stays precise where
+// the mean is large.
 template <typename T, int V>
 class StatisticsTerms {
  public:
@@ -153,7 +153,7 @@ class Apply {
   float weight_[V], bias_[V];
 };
 
-// The groups move the running statistics in turn, rounded each time, as in the reference.
+// The groups update the running statistics in turn, rounded each time, as in the reference.
 __global__ void __launch_bounds__(kThreads) running_kernel(RunningOperands o, double momentum, RowShape shape) {
   const std::uint32_t channel = blockIdx.x * kThreads + threadIdx.x;
   if (channel >= shape.channels) return;

@@ -40,7 +40,7 @@ struct RunningOperands {
 };
 void batch_norm_running(cudaStream_t stream, const RunningOperands& operands, double momentum, const RowShape& shape);
 
-// Weight and bias of a ReLU fused with the normalization, which find out again where its result was positive; null without one.
+// Weight and bias with a fused ReLU, from which it is recomputed where its result was positive; null without one.
 struct FusedRelu {
   const float *weight, *bias;
 };

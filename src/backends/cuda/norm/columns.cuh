@@ -1,5 +1,5 @@
-// The two shapes of kernel over channels-last rows: a map, and two sums down the columns. Deterministic: every sum is taken in an
-// order that only the shape decides, and nothing is added atomically.
+// The two kinds of kernels over channels-last rows: a map, and two sums down the columns. Deterministic: the order of every sum
+// depends only on the shape, and nothing is added atomically.
 #pragma once
 
 #include "backends/cuda/device_code.cuh"
@@ -8,7 +8,7 @@
 
 namespace snug::backends::cuda {
 
-// Examples of the group that are there at all, and those that are not padding.
+// Examples of the group, and those of them that are not padding.
 __device__ inline std::uint32_t examples_in_group(const RowShape& shape, std::uint32_t group) {
   const std::uint32_t begin = group * shape.group_size;
   return min(shape.group_size, shape.batch - begin);
@@ -22,7 +22,8 @@ __device__ inline std::uint32_t valid_in_group(const RowShape& shape, std::uint3
 
 inline constexpr std::uint32_t kRowsPerThread = 4;
 
-// Map is built once a thread: Map(arguments, shape, group, channel); then map(row) for each of its rows, counted over the batch.
+// Map is constructed once per thread: Map(arguments, shape, group, channel); then map(row) for each of its rows, counted over the
+// batch.
 template <typename Map>
 __global__ void __launch_bounds__(kThreads) map_rows(typename Map::Arguments arguments, RowShape shape, std::uint32_t vectors) {
   const std::uint32_t vector = blockIdx.y * blockDim.x + threadIdx.x;
@@ -47,8 +48,8 @@ void launch_map_rows(cudaStream_t stream, const typename Map::Arguments& argumen
   check_launch(name);
 }
 
-// Terms is built once a thread: Terms(arguments, shape, group, channel); rows() says how many rows of the group count; add(row,
-// a, b) adds what the row brings to the two sums of each of the thread's channels.
+// Terms is constructed once per thread: Terms(arguments, shape, group, channel); rows() is the number of the group's valid rows;
+// add(row, a, b) adds the row's terms to the two sums of each of the thread's channels.
 //   partial[group][chunk][sum 0 or 1][channel]
 template <typename Terms>
 __global__ void __launch_bounds__(kThreads) sum_chunks(typename Terms::Arguments arguments, RowShape shape, std::uint32_t vectors,
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(kThreads) sum_chunks(typename Terms::Arguments
     }
   }
   if (threadIdx.y != 0 || vector >= vectors) return;
-  // The thread itself wrote these last.
+  // This thread wrote these last.
   float* out = partial + (std::size_t{group} * gridDim.x + blockIdx.x) * 2 * shape.channels + channel;
 #pragma unroll
   for (int v = 0; v < V; ++v) {
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(kThreads) sum_chunks(typename Terms::Arguments
 inline constexpr unsigned kFinishWidth = 32;
 inline constexpr unsigned kFinishHeight = 8;
 
-// Adds the chunks up in double and hands finish(group, channel, sum a, sum b) the totals.
+// Adds the chunks up in double and calls finish(group, channel, sum a, sum b) with the totals.
 template <typename Finish>
 __global__ void __launch_bounds__(kFinishWidth* kFinishHeight)
     finish_sums(Finish finish, const float* partial, std::uint32_t chunks, std::uint32_t channels) {

@@ -1,8 +1,8 @@
-// How the channels-last kernels cut a matrix of rows (pixels) and columns (channels) into blocks. A thread keeps the same V
+// How the channels-last kernels divide a matrix of rows (pixels) and columns (channels) into blocks. A thread keeps the same V
 // neighboring channels for all its rows, so what belongs to a channel is loaded once.
 //
-// The cut depends on nothing but the shape: not on the device, so a plan is the same everywhere, and not on how many examples are
-// valid, so a sum is always taken in the same order.
+// The division depends only on the shape: not on the device, so a plan is the same everywhere, and not on how many examples are
+// valid, so the order of a sum is always the same.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct ColumnSums {
   }
 };
 
-// Blocks of y and z in a launch, where groups go.
+// Most blocks in y and z of a launch, which count groups.
 inline constexpr std::int64_t kMaxGroups = 65535;
 
 }  // namespace snug::backends::cuda

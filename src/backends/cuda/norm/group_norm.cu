@@ -5,7 +5,7 @@ namespace snug::backends::cuda::launch {
 
 namespace {
 
-// The sum of every thread's value, the same in all of them. `shared` may be used again after the next __syncthreads().
+// The sum of all threads' values, in every thread. `shared` may be used again after the next __syncthreads().
 __device__ double sum_of_block(double value, double (&shared)[kThreads]) {
   __syncthreads();
   shared[threadIdx.x] = value;

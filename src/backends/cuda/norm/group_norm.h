@@ -1,4 +1,4 @@
-// Group norm of channels-last images: one block an example and group. T: float, __half or __nv_bfloat16; statistics and
+// Group norm of channels-last images: one block per example and group. T: float, __half or __nv_bfloat16; statistics and
 // parameters are float.
 #pragma once
 

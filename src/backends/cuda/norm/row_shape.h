@@ -1,4 +1,4 @@
-// From shapes of the program to the rows that channels-last kernels walk.
+// The rows that channels-last kernels process, from shapes of the program.
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,7 @@ namespace snug::backends::cuda {
 
 namespace {
 
-// Bytes are bytes, whatever they stand for.
+// Copies bytes of any type.
 KernelMatch match(const KernelQuery& query) {
   if (query.inputs[0] != query.outputs[0]) return Refuse{"only a value of the same type and layout is the same bytes"};
   return Accept{};
@@ -15,7 +15,7 @@ std::unique_ptr<BoundKernel> bind(const KernelArguments& arguments) {
   const Call call(arguments);
   return call.launch([from = call.in<std::byte>(0), to = call.out<std::byte>(0),
                       bytes = static_cast<std::size_t>(call.output_type(0).bytes().count())](cudaStream_t stream) {
-    // Addresses say which memory they are of.
+    // Addresses tell their memory space.
     if (from != to) SNUG_CUDA_CALL(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
   });
 }

@@ -24,7 +24,7 @@ struct Add {
   }
 };
 
-// A thread takes one pack; the last may be short. Positions stay below 2^31 plus one block's share.
+// A thread processes one pack; the last may be short. Positions stay below 2^31 plus one block's share.
 template <typename T>
 __device__ std::uint32_t first_of_thread() {
   return (blockIdx.x * kThreads + threadIdx.x) * static_cast<std::uint32_t>(kPack<T>);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kThreads) map_two(F f, const T* a, const T* b,
   }
 }
 
-constexpr std::uint32_t kBits = 8;  // elements a thread takes where there is a byte for that many
+constexpr std::uint32_t kBits = 8;  // elements per thread, which share a byte
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The bits behind the last element are 0.
+// The bits after the last element are 0.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) sign_bits_kernel(const T* y, std::uint8_t* bits, std::uint32_t count) {
   const std::uint32_t byte = blockIdx.x * kThreads + threadIdx.x;

@@ -1,5 +1,5 @@
-// Kernels that go by position: every operand lies in the same order. Outputs may lie in the bytes of any input, which each thread
-// has read before it writes. T: float, __half or __nv_bfloat16 (add also double).
+// Kernels that work by position: all operands have the same order in memory. Outputs may lie in the bytes of any input, which
+// each thread has read before it writes. T: float, __half or __nv_bfloat16 (add also double).
 #pragma once
 
 #include <cstdint>

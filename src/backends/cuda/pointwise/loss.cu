@@ -1,9 +1,9 @@
 #include "backends/cuda/device_code.cuh"
 #include "backends/cuda/pointwise/loss.h"
 
-// A warp takes a row; lane l reads the classes l, l + 32, ... The target of a row is (1 - smoothing) at its label plus smoothing
-// / classes everywhere. A label outside of [0, classes) on a row that weighs something means corrupt data: the loss and that
-// row's gradient become NaN, which no run overlooks.
+// A warp processes a row; lane l reads the classes l, l + 32, ... The target of a row is (1 - smoothing) at its label plus
+// smoothing / classes everywhere. A label outside of [0, classes) on a row with a weight above 0 means corrupt data: the loss and
+// that row's gradient become NaN, which stops a run.
 
 namespace snug::backends::cuda::launch {
 
@@ -24,8 +24,8 @@ __device__ inline float max_of_warp(float value) {
   return value;
 }
 
-// log of the sum of exponentials of a row; the largest is taken out, so that none overflows. A NaN among the logits makes it NaN:
-// fmaxf passes it over, but its own exponential does not.
+// log of the sum of exponentials of a row; the largest is subtracted, so that none overflows. A NaN among the logits makes it
+// NaN: fmaxf ignores it, but its own exponential does not.
 template <typename T>
 __device__ double log_sum_exp(const T* row, std::uint32_t classes, unsigned lane) {
   float largest = -INFINITY;
@@ -36,7 +36,7 @@ __device__ double log_sum_exp(const T* row, std::uint32_t classes, unsigned lane
   return largest + log(sum_of_warp(sum));
 }
 
-// What row n weighs: nothing behind the valid examples.
+// The weight of row n: 0 after the valid examples.
 __device__ inline double weight_of(const LossRows& rows, std::uint32_t n) {
   if (n >= std::uint64_t{rows.scalars->valid_examples} * rows.rows_per_example) return 0;
   return rows.weights == nullptr ? 1.0 : double{rows.weights[n]};
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kLossWarps* kWarp) loss_kernel(const T* logits
     }
     const double log_sum = log_sum_exp(row, classes, lane);
     const float at_label = widen(row[label]);
-    // The first of equals counts as the largest; where there is a NaN nothing does.
+    // The first of equals counts as the largest; with a NaN none does.
     bool largest = true;
     double from_log_sum = 0;  // sum over classes of log_sum - logit, for smoothing
     for (std::uint32_t k = lane; k < classes; k += kWarp) {
@@ -98,8 +98,8 @@ __global__ void __launch_bounds__(kLossWarps* kWarp) loss_kernel(const T* logits
   *metrics = total;
 }
 
-// (softmax - target) * weight * loss_scale / total_weight; 0 where a row weighs nothing. A lane reads and writes the same
-// elements, so each logit is read for the last time before its gradient takes its place.
+// (softmax - target) * weight * loss_scale / total_weight; 0 where a row's weight is 0. A lane reads and writes the same
+// elements, so each logit is read for the last time before its gradient overwrites it.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) grad_kernel(const T* logits, LossRows rows, T* gradient) {
   const std::uint32_t classes = rows.classes;

@@ -13,7 +13,7 @@ namespace snug::backends::cuda::launch {
 
 struct LossRows {
   const std::int32_t* labels;
-  const float* weights;  // of the rows; null: all weigh 1
+  const float* weights;  // of the rows; null: all are 1
   const Scalars* scalars;
   double smoothing;
   std::uint32_t rows, classes;

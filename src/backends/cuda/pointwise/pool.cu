@@ -9,7 +9,7 @@ struct Range {
   int begin, end;  // half open
 };
 
-// Along one dimension: the input positions of window `out`, the padding left out.
+// Along one dimension: the input positions of window `out`, without padding.
 __device__ inline Range inputs_of(int out, int kernel, int stride, int padding, int in_size) {
   const int begin = out * stride - padding;
   return {max(begin, 0), min(begin + kernel, in_size)};
@@ -21,7 +21,7 @@ __device__ inline Range windows_over(int in, int kernel, int stride, int padding
   return {padded < kernel ? 0 : (padded - kernel) / stride + 1, min(padded / stride + 1, out_size)};
 }
 
-// A position in channels-last order, taken apart.
+// The indices of a position in channels-last order.
 struct Place {
   int n, h, w, c;
 
@@ -44,7 +44,7 @@ __device__ inline std::size_t output_at(const PoolShape& s, int n, int h, int w,
 
 struct Winner {
   int ih, iw;
-  int number;  // in its window, row by row, the places in the padding counted
+  int number;  // in its window, row by row, counting places in the padding
   float value;
 };
 
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) max_pool_kernel(const T* x, T* y, Po
   if (i < count) y[i] = narrow<T>(winner_at(s, x, i).value);
 }
 
-// A thread makes a whole byte: one number of 8 bits, or two of 4.
+// A thread writes a whole byte: one 8-bit number, or two of 4 bits.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) argmax_kernel(const T* x, Argmax argmax, PoolShape s, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads) argmax_kernel(const T* x, Argmax arg
   argmax.data[i] = static_cast<std::uint8_t>(low + 16 * high);
 }
 
-// dx of a pixel is the sum of dy over the windows that won(oh, ow, position of the window) says it won.
+// dx of a pixel is the sum of dy over the windows whose largest element it is: won(oh, ow, position of the window).
 template <typename T, typename Won>
 __device__ void sum_over_won_windows(const T* dy, T* dx, const T* addend, const PoolShape& s, std::uint32_t i, const Place& p,
                                      const Won& won) {
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kThreads)
   dx[i] = add_to(addend, i, narrow<T>(widen(dy[n * s.channels + c]) / static_cast<float>(s.pixels)));
 }
 
-// V divides both numbers of channels, so a pack is copied whole or is zero whole.
+// V divides both numbers of channels, so a pack is either copied or all zero.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads) shortcut_kernel(const T* x, T* y, ShortcutShape s, std::uint32_t packs) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;

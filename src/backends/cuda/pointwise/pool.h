@@ -18,7 +18,7 @@ struct PoolShape {
   std::int64_t outputs() const { return std::int64_t{batch} * out_height * out_width * channels; }
 };
 
-// The winner of a window, as 4 bits (two a byte, the first the low half) or 8.
+// The index of a window's largest element, in 4 bits (two per byte, the first in the low half) or 8.
 struct Argmax {
   std::uint8_t* data;
   bool nibbles;

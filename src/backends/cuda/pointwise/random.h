@@ -1,4 +1,4 @@
-// What is drawn or made from nothing: dropout, initial values, augmented images. All draws are those of ops/random_draws.h.
+// Random draws and initial values: dropout, initialization, augmented images. All draws are those of ops/random_draws.h.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace snug::backends::cuda::launch {
 
-// From the position of an element to its number in logical (row-major) order: the identity, or the transpose of each example's
+// From the position of an element to its index in logical (row-major) order: the identity, or the transpose of each example's
 // matrix of `channels` and pixels.
 struct LogicalOrder {
   std::uint32_t example;   // elements
   std::uint32_t channels;  // innermost in memory; 0: memory is in logical order
 };
 
-// `draws_per_example`: how far an example moves the draws on; 0 for values that do not depend on the examples.
+// `draws_per_example`: how many draws an example takes; 0 for values that do not depend on the examples.
 template <typename T>
 void dropout(cudaStream_t stream, const T* x, T* y, const Scalars* scalars, double probability, std::uint64_t key,
              std::uint64_t draws_per_example, LogicalOrder order, std::int64_t count);

@@ -1,4 +1,4 @@
-// What device code of the sparse store shares: packed columns, and ranks within a block of threads.
+// Shared device code of the sparse store: packed columns, and ranks within a block of threads.
 #pragma once
 
 #include "backends/cuda/device_code.cuh"
@@ -6,7 +6,7 @@
 
 namespace snug::backends::cuda {
 
-// Column k of a packed list. The word behind the last one may be read too.
+// Column k of a packed list. The word after the last one may be read too.
 __device__ inline std::uint32_t column_at(const std::uint32_t* columns, int bits, std::uint32_t k) {
   const std::uint64_t bit = std::uint64_t{k} * static_cast<unsigned>(bits);
   const std::uint32_t* words = columns + bit / 32;
@@ -24,8 +24,8 @@ __device__ inline void put_column(std::uint32_t* columns, int bits, std::uint32_
 // A block that walks a list in steps of its size.
 inline constexpr unsigned kWalkers = 1024;
 
-// How many threads before this one have `flag`, and how many all have. `counts`: a number for each warp, in shared memory; free
-// again after the next barrier.
+// How many threads before this one have `flag`, and in `total` how many have it in all. `counts`: one number per warp, in shared
+// memory; reusable after the next barrier.
 __device__ inline unsigned rank_in_block(bool flag, unsigned* counts, unsigned& total) {
   const unsigned votes = __ballot_sync(~0U, flag);
   const unsigned warp = threadIdx.x / 32;

@@ -13,9 +13,9 @@
 #include "backends/cuda/sparse/direct.h"
 #include "backends/cuda/sparse/operands.h"
 
-// Convolutions with a weight of the sparse store, two families. Expansion: the weight is made dense in the workspace, in the
-// layout of a dense one (rows are output channels, columns lie channels-last), for the kernel that a dense model has; a weight
-// gradient comes out dense there and is gathered at the nonzeros. Direct: straight from the nonzeros.
+// Convolutions with a weight of the sparse store, two families. Expansion: the weight is made dense in the workspace, in a dense
+// weight's layout (rows are output channels, columns are channels-last), for the kernel of a dense model; a weight gradient is
+// dense there too and is gathered at the nonzeros. Direct: straight from the nonzeros.
 
 namespace snug::backends::cuda {
 
@@ -23,9 +23,9 @@ namespace {
 
 using Kind = ConvolutionKind;
 
-// Of cuDNN behind the dense weight: who stores weights sparse has no bytes to spare.
+// For cuDNN, after the dense weight: small, since sparse weights are for saving bytes.
 constexpr Bytes kScratchLimit{192 << 10};
-// The sums of the cuts of a product in full f32.
+// For the sums of the splits of a product in full f32.
 constexpr Bytes kGemmScratch{1 << 20};
 // Blocks of a direct weight gradient across the columns, at 32 each.
 constexpr std::int64_t kMostColumns = std::int64_t{65535} * 32;
@@ -45,7 +45,7 @@ const Shape& image_shape(const Call& call) {
 
 Shape weight_shape(const Attributes& attributes) { return ops::SparseSlot::from(attributes).shape; }
 
-// What the dense weight takes of the workspace, which comes first.
+// The bytes of the dense weight, which comes first in the workspace.
 Bytes dense_bytes(const Attributes& attributes, const Type& type) {
   const Bytes bytes(weight_shape(attributes).elements() * static_cast<std::int64_t>(element_bytes(type)));
   return Bytes((bytes.count() + kAlignment.count() - 1) / kAlignment.count() * kAlignment.count());
@@ -75,7 +75,7 @@ std::unique_ptr<BoundKernel> expansion(const Call& call) {
   });
 }
 
-// What the gradient of the store is before this tensor's is added.
+// Initializes the gradient of the store, before this tensor's is added.
 std::unique_ptr<BoundKernel> beginning(const Call& call) {
   if (accumulates(call.attributes())) return call.launch(BringOver(call, 4, 0));
   return call.launch([to = call.out<std::byte>(0), bytes = static_cast<std::size_t>(call.output_type(0).bytes().count())](
@@ -185,7 +185,7 @@ std::unique_ptr<BoundKernel> bind_gemm_grad_input(const Call& call) {
                    tile](cudaStream_t stream) { launch::gemm_conv2d_grad_input(stream, dy, weight, nullptr, dx, shape, tile); }));
 }
 
-// The booked workspace decides how the sum is cut, as for dense weights.
+// The planned workspace decides how the sum is split, as for dense weights.
 std::unique_ptr<BoundKernel> bind_gemm_grad_weight(const Call& call) {
   const launch::ConvShape shape = conv_shape(call.input_shape(1), weight_shape(call.attributes()), call.attributes());
   const std::span<std::byte> scratch = behind_dense(call);

@@ -19,7 +19,7 @@ __device__ inline Tap tap_of(const ConvShape& s, std::uint32_t column) {
 
 __device__ inline bool is_below(int position, int size) { return static_cast<unsigned>(position) < static_cast<unsigned>(size); }
 
-// The lanes of a warp have a pixel each, and one output channel together. They read 32 nonzeros at once and hand them round.
+// The lanes of a warp have one pixel each and share one output channel. They read 32 nonzeros at once and exchange them.
 constexpr unsigned kForwardWarps = 8;
 
 template <typename T>
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(32 * kForwardWarps)
   if (pixel < pixels) y[std::size_t{pixel} * s.out_channels + o] = narrow<T>(sum);
 }
 
-// The lanes of a warp have a pixel of dx each, and `kChannels` of its channels, whose sums lie in shared memory.
+// The lanes of a warp have one pixel of dx each, and `kChannels` of its channels, whose sums are in shared memory.
 constexpr unsigned kInputWarps = 4;
 constexpr int kChannels = 32;
 
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(32 * kInputWarps)
     dx[std::size_t{first_pixel + p} * s.in_channels + channel] = narrow<T>(sums[p][lane]);
 }
 
-// The lanes of a warp have a nonzero of the same row each: neighbors read neighboring channels. The warps of a block share the
+// The lanes of a warp each have a nonzero of the same row: neighbors read neighboring channels. The warps of a block divide the
 // rows of the images, and add up in order.
 constexpr unsigned kWeightWarps = 16;
 

@@ -1,5 +1,5 @@
-// Convolutions straight from the nonzeros, without any scratch. Work goes with the density. T: float, __half or __nv_bfloat16,
-// summed in float.
+// Convolutions straight from the nonzeros, without any scratch. Work is proportional to the density. T: float, __half or
+// __nv_bfloat16, summed in float.
 #pragma once
 
 #include "backends/cuda/convolution/direct.h"

@@ -17,7 +17,7 @@ inline launch::SparsePattern pattern_of(const Call& call, std::size_t columns) {
           .column_count = static_cast<int>(slot.columns())};
 }
 
-// An output begins as an input, where it does not lie there anyway.
+// Copies an input to an output, unless they have the same bytes.
 class BringOver {
  public:
   BringOver(const Call& call, std::size_t input, std::size_t output)

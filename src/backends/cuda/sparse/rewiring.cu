@@ -4,15 +4,15 @@
 #include "backends/growth.h"
 #include "ops/random_draws.h"
 
-// As on the host, in place: survivors move together to the left, tensor after tensor, then apart to the right with the new values
-// between them, the last tensor first. One block of threads at a time, which reads a step's values before it writes any: nobody
-// reads later what is written now, since all that is still to be read lies further on.
+// As on the host, in place: survivors are compacted to the left, tensor after tensor, then spread to the right with the new
+// values between them, the last tensor first. One block of threads at a time, which reads a step's values before it writes any:
+// what is written is never read later, since everything still to be read lies further on.
 
 namespace snug::backends::cuda::launch {
 
 namespace {
 
-// In the scratch, a number for each tensor; behind them, how many values have survived so far.
+// In the scratch, one number per tensor; after them, how many values have survived so far.
 struct Numbers {
   std::int64_t* survivors;
   std::int64_t* room;
@@ -23,7 +23,7 @@ struct Numbers {
       : survivors(memory), room(memory + tensors), growth(memory + 2 * tensors), kept(memory + 3 * tensors) {}
 };
 
-// Instead of what is there.
+// Overwrites a column.
 __device__ inline void replace_column(std::uint32_t* columns, int bits, std::uint32_t k, std::uint32_t column) {
   const std::uint64_t bit = std::uint64_t{k} * static_cast<unsigned>(bits);
   const auto shift = static_cast<unsigned>(bit % 32);
@@ -38,13 +38,13 @@ __device__ inline std::uint32_t magnitude_bits(T value) {
   return __float_as_uint(fabsf(widen(value)));
 }
 
-// The `count` smallest are those below the limit, and so many of those that equal it.
+// The `count` smallest are those below the limit, and that many of those that equal it.
 struct Selected {
-  std::uint32_t limit;  // of magnitude_bits, which rise with the magnitudes
+  std::uint32_t limit;  // of magnitude_bits, which have the order of the magnitudes
   std::int64_t equal;
 };
 
-// By the digits, the highest first.
+// Radix selection, the highest digits first.
 template <typename T>
 __device__ Selected select_smallest(const T* values, std::int32_t begin, std::int32_t end, std::int64_t count) {
   if (count == 0) return {0, 0};
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kWalkers)
   std::int64_t equal = 0;  // so far
   const auto first_kept = static_cast<std::uint32_t>(*numbers.kept);
   std::uint32_t kept = first_kept;
-  std::uint32_t row = 0;  // the first that begins at or behind this step's first value
+  std::uint32_t row = 0;  // the first that begins at or after this step's first value
   for (std::int32_t base = begin; base < end; base += static_cast<std::int32_t>(kWalkers)) {
     const std::int32_t k = base + static_cast<std::int32_t>(threadIdx.x);
     const T value = k < end ? values[k] : T{};
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kWalkers)
       stays = false;
     }
     unsigned total = 0;
-    const std::uint32_t at = kept + rank_in_block(stays, counts[1], total);  // its barrier: everybody has read
+    const std::uint32_t at = kept + rank_in_block(stays, counts[1], total);  // its barrier: all threads have read
     if (stays) {
       values[at] = value;
       replace_column(operands.columns, constants.bits, at, column);
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kWalkers)
     }
     kept += total;
   }
-  // Empty rows behind the last value.
+  // Empty rows after the last value.
   for (row += threadIdx.x; row < tensor.rows; row += kWalkers) rows[row] = static_cast<std::int32_t>(kept);
   if (threadIdx.x != 0) return;
   const std::int64_t survivors = kept - first_kept;
@@ -147,7 +147,7 @@ __global__ void share_kernel(RewireOperands operands, RewireConstants constants,
   *operands.pruned = static_cast<double>(pruned);
 }
 
-// Writes a tensor anew, the last place first: survivors, and zeros at random empty places.
+// Rewrites a tensor, the last place first: survivors, and zeros at random empty places.
 template <typename T>
 __global__ void __launch_bounds__(kWalkers)
     grow_kernel(RewireTensor tensor, RewireOperands operands, RewireConstants constants, Numbers numbers, int number) {
@@ -188,13 +188,13 @@ __global__ void __launch_bounds__(kWalkers)
       if (is_here) moved[threadIdx.x] = values[k];
     }
     unsigned here = 0;
-    rank_in_block(is_here, counts[0], here);  // its barrier: everybody has read, and all sources are 0
+    rank_in_block(is_here, counts[0], here);  // its barrier: all threads have read, and all sources are 0
     if (is_here) source[survivor_place - base] = 1 + static_cast<int>(threadIdx.x);
     survivors -= static_cast<std::int32_t>(here);
     __syncthreads();
     const bool is_empty = valid && source[threadIdx.x] == 0;
     unsigned empty_here = 0;
-    // Of the empty places, those up to this one are still to be looked at.
+    // Of the empty places, those up to this one are not yet decided.
     const unsigned before = rank_in_block(is_empty, counts[1], empty_here);
     empty -= empty_here;
     limit[threadIdx.x] = CUDART_INF;

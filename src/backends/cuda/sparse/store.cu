@@ -8,14 +8,14 @@ namespace snug::backends::cuda::launch {
 
 namespace {
 
-// So many tensors go with one launch.
+// Most tensors of one launch.
 constexpr std::size_t kMostTensors = 64;
 struct PatternTensors {
   PatternTensor at[kMostTensors];
 };
 
-// One block a tensor. Whether a place is taken depends on how many are still wanted, so one thread decides, a step's places one
-// after the other; all that can be known before, and the writing, is everybody's.
+// One block per tensor. Whether a place is taken depends on how many are still wanted, so one thread decides, place by place; all
+// threads share the precomputation and the writing.
 __global__ void __launch_bounds__(kWalkers)
     pattern_kernel(PatternTensors tensors, const Scalars* scalars, int bits, std::uint32_t* columns, std::int32_t* rows) {
   __shared__ double limit[kWalkers];  // the place is taken when more than this are wanted: ops::takes_place

@@ -1,5 +1,5 @@
-// The sparse store (ops/sparse.h) on the device: how a pattern and values are drawn, one tensor made dense in a workspace, a
-// dense gradient gathered at the nonzeros. Patterns are the host's, bit for bit. T: float, __half or __nv_bfloat16.
+// The sparse store (ops/sparse/sparse.h) on the device: how a pattern and values are drawn, one tensor made dense in a workspace,
+// a dense gradient gathered at the nonzeros. Patterns are the host's, bit for bit. T: float, __half or __nv_bfloat16.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace snug::backends::cuda::launch {
 
-// One tensor of the store. Columns are read as words: the store begins on a boundary, and has bytes to spare behind its last.
+// One tensor of the store. Columns are read as words: the store is aligned, and has spare bytes after its last.
 struct SparsePattern {
   const std::uint32_t* columns;
   const std::int32_t* rows;  // of the tensor's first row
@@ -22,7 +22,7 @@ struct SparsePattern {
   int row_count, column_count;
 };
 
-// A tensor as one that is drawn.
+// A tensor whose pattern is drawn.
 struct PatternTensor {
   std::uint64_t first_place;  // places and values of the tensors before it
   std::uint32_t first_value, nonzeros;
@@ -32,7 +32,7 @@ struct PatternTensor {
 void sparse_pattern(cudaStream_t stream, std::span<const PatternTensor> tensors, const Scalars* scalars, int bits,
                     std::uint32_t* columns, std::int32_t* rows);
 
-// The values of a tensor as they begin. `taps`, `channels`: of a row.
+// The initial values of a tensor. `taps`, `channels`: of a row.
 struct InitialValues {
   std::uint64_t key;
   double spread;
@@ -51,7 +51,7 @@ void sparse_expand(cudaStream_t stream, const SparsePattern& pattern, const T* v
 template <typename T>
 void sparse_gather(cudaStream_t stream, const SparsePattern& pattern, const T* dense, T* gradient);
 
-// ---- rewiring, as backends/rewiring.h does it
+// ---- rewiring, as in backends/rewiring.h
 
 struct RewireTensor {
   std::uint64_t first_place;
@@ -75,7 +75,7 @@ struct RewireConstants {
   bool per_tensor;
 };
 
-// A few numbers a tensor.
+// A few numbers per tensor.
 std::size_t rewire_scratch(std::size_t tensors);
 
 template <typename T>

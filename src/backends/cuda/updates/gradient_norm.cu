@@ -16,7 +16,8 @@ __device__ double sum_of_block(double value) {
   return shared[0];
 }
 
-// Every block takes each gridDim.x-th stretch of packs; its sum goes to partial[block], or with the only block to the end.
+// Every block takes each gridDim.x-th range of packs; its sum goes to partial[block], or, if there is only one block, to the
+// result.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     squares_kernel(const T* x, const double* before, double* result, std::uint32_t count) {

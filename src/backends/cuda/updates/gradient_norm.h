@@ -1,4 +1,4 @@
-// Clipping by the length of all gradients together: its square tensor by tensor, and the factor.
+// Clipping by the norm of all gradients together: its square, tensor by tensor, and the factor.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace snug::backends::cuda {
 
-// Blocks that each sum a share of `count` elements. It depends on the number of elements alone, so the order of a sum does too.
+// Blocks that each sum a share of `count` elements. Their number depends on `count` alone, so the order of a sum does too.
 inline std::uint32_t blocks_of_squares(std::int64_t count) {
   constexpr std::int64_t kElementsPerBlock = 8192;
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>((count + kElementsPerBlock - 1) / kElementsPerBlock, 1, 512));

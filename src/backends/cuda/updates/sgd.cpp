@@ -24,7 +24,7 @@ std::unique_ptr<BoundKernel> bind_sgd(const Call& call) {
   const launch::SgdConstants constants{.momentum = static_cast<float>(attributes.real("momentum")),
                                        .weight_decay = static_cast<float>(attributes.real("weight_decay")),
                                        .nesterov = attributes.integer("nesterov") != 0,
-                                       .stochastic = ops::sgd_rounds_by_chance(attributes),
+                                       .stochastic = ops::sgd_rounds_stochastically(attributes),
                                        .key = static_cast<std::uint64_t>(attributes.integer_or("key", 0))};
   return call.launch([operands, constants, count = call.elements()](cudaStream_t stream) {
     launch::sgd<T>(stream, operands, constants, count);

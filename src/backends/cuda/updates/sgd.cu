@@ -8,16 +8,16 @@ namespace snug::backends::cuda::launch {
 
 namespace {
 
-// What an element's update needs, read once a thread from the blocks that change between steps.
+// What an element's update needs, read once per thread from the blocks that change between steps.
 struct Rule {
   SgdConstants constants;
   float learning_rate, loss_scale, factor;
   bool skip, has_momentum, has_factor;
 
-  // The new weight by the rule of ops/sgd.cpp, in float; `m` becomes the new momentum.
+  // The new weight by the rule of ops/updates/sgd.cpp, in float; `m` becomes the new momentum.
   __device__ float operator()(float w, float g, float& m) const {
     if (skip) return w;
-    g += 0.0F;  // -0 becomes what a sum would be
+    g += 0.0F;  // -0 becomes +0, as in a sum
     if (loss_scale != 1.0F) g /= loss_scale;
     if (has_factor) g *= factor;
     if (constants.weight_decay != 0.0F) g += constants.weight_decay * w;
@@ -29,7 +29,7 @@ struct Rule {
   }
 };
 
-// What is stored of an element's weight and momentum.
+// Rounds an element's weight and momentum as they are stored.
 template <typename T>
 struct Rounding {
   bool stochastic;
@@ -39,8 +39,8 @@ struct Rounding {
     if constexpr (sizeof(T) == 2) {
       if (stochastic) {
         const std::uint32_t word = ops::rounding_word(seed, step, key, element);
-        weight = by_chance(weight, word & 0xFFFFU);
-        momentum = by_chance(momentum, word >> 16U);
+        weight = round_stochastically(weight, word & 0xFFFFU);
+        momentum = round_stochastically(momentum, word >> 16U);
       }
     }
     new_weight = narrow<T>(weight);
@@ -48,11 +48,11 @@ struct Rounding {
   }
 
  private:
-  __device__ static float by_chance(float value, std::uint32_t random) {
+  __device__ static float round_stochastically(float value, std::uint32_t random) {
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      return ops::bfloat_by_chance(value, random);
+      return ops::stochastic_bfloat(value, random);
     } else {
-      return ops::half_by_chance(value, random);
+      return ops::stochastic_half(value, random);
     }
   }
 };
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads) sgd_kernel(SgdOperands<T> o, SgdCons
                   .skip = o.scalars->skip_update != 0 || !isfinite(factor),
                   .has_momentum = o.momentum != nullptr,
                   .has_factor = o.norm != nullptr};
-  // A step that is skipped leaves every bit as it is: what is stored is not rounded again.
+  // A skipped step changes no bit: stored values are not rounded again.
   const Rounding<T> round{
       .stochastic = constants.stochastic && !rule.skip, .seed = o.scalars->seed, .step = o.scalars->step, .key = constants.key};
   if (first + V <= count) {

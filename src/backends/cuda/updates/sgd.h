@@ -1,5 +1,5 @@
-// The update of ops/sgd.cpp, by position: every operand lies in the same order. Outputs may lie in the bytes of any input, which
-// each thread has read before it writes. T: float, __half or __nv_bfloat16.
+// The update of ops/updates/sgd.cpp, by position: all operands have the same order in memory. Outputs may lie in the bytes of any
+// input, which each thread has read before it writes. T: float, __half or __nv_bfloat16.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ struct SgdOperands {
   T* cleared_gradient;
   T* new_momentum;
   const Scalars* scalars;
-  const GradientNorm* norm;  // nullptr: the gradient counts as it is
+  const GradientNorm* norm;  // nullptr: the gradient is not scaled
 };
 struct SgdConstants {
   float momentum, weight_decay;
   bool nesterov;
-  bool stochastic;    // halves are rounded by chance, ...
+  bool stochastic;    // halves are rounded stochastically, ...
   std::uint64_t key;  // ... keyed by this
 };
 template <typename T>

@@ -7,7 +7,7 @@ namespace snug::backends::reference {
 
 namespace {
 
-// Its lists are made when it is bound.
+// Its lists are allocated when it is bound.
 class Pattern final : public BoundKernel {
  public:
   explicit Pattern(const KernelArguments& arguments)

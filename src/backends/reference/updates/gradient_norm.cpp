@@ -25,7 +25,7 @@ void run_sum(const Call& call) {
   *reinterpret_cast<double*>(call.outputs[0].data) = sum;
 }
 
-// PyTorch's rule; the 1e-6 keeps a gradient of zero from dividing by zero.
+// PyTorch's rule; the 1e-6 prevents a division by zero.
 void run_factor(const Call& call) {
   const Scalars scalars = call.scalars(1);
   GradientNorm result;

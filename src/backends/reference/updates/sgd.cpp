@@ -35,7 +35,7 @@ void run_sgd(const Call& call) {
   const bool nesterov = call.attributes.integer("nesterov") != 0;
   parallel_for(call, new_weight.elements(), [&](std::int64_t i) {
     const T w = weight[i];
-    T g = gradient[i] + T{0};  // -0 becomes what a sum would be
+    T g = gradient[i] + T{0};  // -0 becomes +0, as in a sum
     T m = has_momentum ? old_momentum[i] : T{0};
     T moved = w;
     if (!skip) {

@@ -10,7 +10,7 @@ namespace snug::backends::reference {
 
 namespace {
 
-// By position in memory. A momentum and what is added to it are floats whatever T is.
+// By position in memory. A momentum and what is added to it are floats for every T.
 template <typename T>
 void run_sgd_quantized(const Call& call) {
   const auto* weight = reinterpret_cast<const T*>(call.inputs[0].data);
@@ -50,7 +50,7 @@ void run_sgd_quantized(const Call& call) {
       moved[i] = momentum * (value * scale) + step;
       new_weight[at] = w - static_cast<T>(learning_rate * (nesterov ? step + momentum * moved[i] : moved[i]));
       const float size = std::abs(moved[i]);
-      // A NaN stays: it must not look like a momentum.
+      // A NaN stays visible.
       largest = size > largest || std::isnan(size) ? size : largest;
     }
     new_scales[block] = skip ? scale : largest;
@@ -72,7 +72,7 @@ constinit const KernelDef sgd_quantized{
     .op = "sgd_quantised",
     .match =
         [](const KernelQuery& query) {
-          // What the outputs are follows from the inputs.
+          // The outputs' types follow from the inputs.
           return match_operands(kSignature, {query.op, query.attributes, query.inputs, {}, query.threads, query.device});
         },
     .bind =

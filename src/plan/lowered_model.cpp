@@ -1,4 +1,4 @@
-#include "plan/program_in_hand.h"
+#include "plan/lowered_model.h"
 
 #include <utility>
 
@@ -6,12 +6,12 @@
 
 namespace snug {
 
-const Program& ProgramInHand::named(std::int64_t microbatch) {
+const Program& LoweredModel::named(std::int64_t microbatch) {
   if (!program_ || microbatch_ != microbatch || !has_names_) lower(microbatch);
   return *program_;
 }
 
-const Program& ProgramInHand::nameless(std::int64_t microbatch) {
+const Program& LoweredModel::nameless(std::int64_t microbatch) {
   if (!program_ || microbatch_ != microbatch) lower(microbatch);
   if (std::exchange(has_names_, false)) {
     for (Section& section : program_->sections) {
@@ -22,11 +22,11 @@ const Program& ProgramInHand::nameless(std::int64_t microbatch) {
   return *program_;
 }
 
-void ProgramInHand::lower(std::int64_t microbatch) {
-  program_.reset();  // before the next is there
+void LoweredModel::lower(std::int64_t microbatch) {
+  program_.reset();  // before the next is made
   CompileOptions options = options_for(request_, request_.given);
   options.passes.dump = {};
-  options.passes.verifies = false;  // once at the end is enough for so many programs
+  options.passes.verifies = false;  // verified once below, not after every pass
   program_ = lower_model(request_.model(microbatch), backend_, options);
   verify(*program_, "before any memory method");
   microbatch_ = microbatch;

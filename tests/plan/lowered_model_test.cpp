@@ -1,4 +1,4 @@
-#include "plan/program_in_hand.h"
+#include "plan/lowered_model.h"
 
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@ FitRequest request() {
           .options = {.batch = 12}};
 }
 
-TEST(ProgramInHand, IsWhatTheModelIsLoweredToWhateverWasInHandBefore) {
+TEST(LoweredModel, IsWhatTheModelIsLoweredToWhateverWasAskedBefore) {
   const AcceptingBackend backend{{}};
   const FitRequest asked = request();
-  ProgramInHand programs(asked, backend);
+  LoweredModel programs(asked, backend);
   const auto lowered = [&](std::int64_t microbatch) {
     return print(lower_model(asked.model(microbatch), backend, asked.options));
   };
@@ -29,10 +29,10 @@ TEST(ProgramInHand, IsWhatTheModelIsLoweredToWhateverWasInHandBefore) {
   EXPECT_EQ(print(programs.named(12)), lowered(12));
 }
 
-TEST(ProgramInHand, OnlyNamesAreMissingWithoutNames) {
+TEST(LoweredModel, OnlyNamesAreMissingWithoutNames) {
   const AcceptingBackend backend{{}};
   const FitRequest asked = request();
-  ProgramInHand programs(asked, backend);
+  LoweredModel programs(asked, backend);
   const Program named = programs.named(4);
   const Program& nameless = programs.nameless(4);
   EXPECT_EQ(nameless.microbatch, 4);

@@ -1,4 +1,4 @@
-// The model as a program before any memory method, for one size of microbatch at a time. A search goes from size to size; the
+// The model as a program before any memory method, for one microbatch size at a time. A search goes from size to size; the
 // programs of all sizes together would take more memory than training does beside its arena.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace snug {
 
-class ProgramInHand {
+class LoweredModel {
  public:
   // Both must outlive it.
-  ProgramInHand(const FitRequest& request, const Backend& backend) : request_(request), backend_(backend) {}
+  LoweredModel(const FitRequest& request, const Backend& backend) : request_(request), backend_(backend) {}
 
-  // For a plan, which people read. Valid until another size is asked for, or the same without names.
+  // For a plan that is shown. Valid until another size, or the same size without names, is asked for.
   const Program& named(std::int64_t microbatch);
   // Without names and layers, which no method looks at: such a program is copied much faster.
   const Program& nameless(std::int64_t microbatch);
