@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 namespace snug {
 
@@ -28,7 +29,8 @@ std::optional<std::string> objection_to_allowance(std::span<const std::string> r
   if (rungs.empty()) return fmt::format("must name at least one of {}", fmt::join(kRungs, ", "));
   for (const std::string& word : rungs) {
     const std::optional<Exactness> rung = find_rung(word);
-    if (!rung) return fmt::format("is '{}'; it can be {}", word.substr(0, 100), fmt::join(kRungs, ", "));
+    if (!rung)
+      return fmt::format("is '{}'; it can be {}{}", word.substr(0, 100), fmt::join(kRungs, ", "), did_you_mean(word, kRungs));
   }
   return std::nullopt;
 }

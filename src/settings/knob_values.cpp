@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "settings/knobs.h"
 
 namespace snug::settings {
@@ -100,7 +101,7 @@ std::optional<std::string> objection(const Knob& knob, const std::string& text) 
   const auto* choices = std::get_if<Choices>(&knob.values);
   if (choices == nullptr) return objection_to_text(text);
   if (std::ranges::find(*choices, text) != choices->end()) return std::nullopt;
-  return fmt::format("is '{}'; it can be {}", text, fmt::join(*choices, ", "));
+  return fmt::format("is '{}'; it can be {}{}", text, fmt::join(*choices, ", "), did_you_mean(text, *choices));
 }
 std::optional<std::string> objection(const Knob& knob, std::int64_t count) {
   if (const auto* choices = std::get_if<Choices>(&knob.values)) {
@@ -196,7 +197,9 @@ struct Taker {
   void operator()(std::optional<Bytes>* value) const { *value = parse_size(knob.flag, text()); }
   void operator()(std::optional<DType>* value) const {
     *value = parse_precision(text());
-    if (!*value) throw_user_error("{} is '{}'; it can be {}", knob.flag, text(), fmt::join(std::get<Choices>(knob.values), ", "));
+    if (*value) return;
+    const auto& choices = std::get<Choices>(knob.values);
+    throw_user_error("{} is '{}'; it can be {}{}", knob.flag, text(), fmt::join(choices, ", "), did_you_mean(text(), choices));
   }
   void operator()(std::optional<CheckpointStrategy>* value) const { *value = parse_checkpoint_strategy(text()); }
   void operator()(std::vector<std::string>* values) const {

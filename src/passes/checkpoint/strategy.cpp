@@ -1,11 +1,13 @@
 #include "passes/checkpoint/strategy.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 namespace snug {
 
@@ -61,10 +63,12 @@ CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
     count = parse_count(star ? number.substr(0, number.size() - 1) : number);
   }
   if (!count) {
+    std::array<std::string_view, kPlain.size()> names;
+    std::ranges::transform(kPlain, names.begin(), &std::pair<std::string_view, Kind>::first);
     throw_user_error(
         "checkpoint is '{}'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
-        "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*",
-        text.substr(0, 100));
+        "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*{}",
+        text.substr(0, 100), did_you_mean(text, names));
   }
   return {.kind = kind, .every = *count};
 }
