@@ -12,9 +12,11 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/failure.h"
 #include "cli/flags.h"
 #include "cli/help.h"
+#include "cli/man_page.h"
 #include "cli/output.h"
 #include <snug/version.h>
 
@@ -119,6 +121,7 @@ void execute(std::vector<std::string> arguments) {
   CLI::App root("trains neural networks inside the memory you give it", "snug");
   Flags flags;
   root.set_version_flag("--version", fmt::format("snug {}", kVersion), "print the version");
+  add_program_flags(root, flags);
   root.allow_extras();
   root.require_subcommand(0, 1);
   for (const Command& command : kCommands) {
@@ -146,6 +149,8 @@ void execute(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     throw UserError(error.what());
   }
+  if (flags.man) return write_out(man_page(root));
+  if (flags.completion) return write_out(completion(root, *flags.completion));
   const std::vector<CLI::App*> chosen = root.get_subcommands();
   refuse_leftovers(root, chosen.empty() ? nullptr : chosen.front());
   flags.command = chosen.front()->get_name();

@@ -45,7 +45,7 @@ void add_knobs(CLI::App& app, Flags& flags, settings::Offered command) {
       add_knob(app, flags, knob, help_of(knob));
     }
   }
-  add(app, "--costs", flags.costs, "FILE",
+  add(app, "--costs", flags.costs, "FILE|none",
       "node times that predictions are made from; none: a fixed table (default: this machine's, once they were measured)");
 }
 
@@ -59,6 +59,11 @@ void add_run_folder(CLI::App& app, Flags& flags) {
 }
 
 }  // namespace
+
+void add_program_flags(CLI::App& app, Flags& flags) {
+  app.add_flag("--man", flags.man, "print the manual page snug.1, for man");
+  add(app, "--completion", flags.completion, "bash|zsh", "print completion for a shell, as in source <(snug --completion bash)");
+}
 
 void add_plan_flags(CLI::App& app, Flags& flags) {
   add_knobs(app, flags, settings::Offered::plan);
@@ -76,7 +81,7 @@ void add_plan_flags(CLI::App& app, Flags& flags) {
 
 void add_profile_flags(CLI::App& app, Flags& flags) {
   add_knobs(app, flags, settings::Offered::profile);
-  add(app, "--accounting", flags.accounting, "RULES",
+  add(app, "--accounting", flags.accounting, "real|paper",
       "what counts as memory: real (a plan), or paper (the rules of Sohoni et al.; not for a recipe)");
   add_json_flag(app, flags);
   add_compiler_flags(app, flags);
@@ -123,7 +128,7 @@ void add_report_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {
-  add(app, "ACTION", flags.action, "", "get: download it; info: what is in it");
+  add(app, "ACTION", flags.action, "get|info", "get: download it; info: what is in it");
   add(app, "DATA", flags.dataset, "", "embedded, cifar10, or a folder of images");
   add_knob(app, flags, "image_size", "info: size that a folder's images are brought to (default: 32)");
   add_json_flag(app, flags);

@@ -1,6 +1,5 @@
 #include "data/dataset.h"
 
-#include <array>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -33,7 +32,7 @@ std::unique_ptr<Dataset> open_folder(const std::string& spec, const OpenOptions&
     const std::string reason =
         error && error != std::errc::no_such_file_or_directory ? error.message() : "there is no such folder";
     throw_user_error("data '{}' cannot be read: {}; give embedded, cifar10 or the path of a folder{}", spec, reason,
-                     did_you_mean(spec, std::array<std::string_view, 2>{"embedded", "cifar10"}));
+                     did_you_mean(spec, kNamedSets));
   }
   if (!std::filesystem::is_directory(status)) {
     throw_user_error("data '{}' is not a folder: give embedded, cifar10 or the path of a folder of images or CIFAR-10 batches",

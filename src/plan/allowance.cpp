@@ -23,6 +23,8 @@ std::optional<Exactness> find_rung(std::string_view word) {
 
 }  // namespace
 
+std::span<const std::string_view> rung_names() { return kRungs; }
+
 std::string_view name_of(Exactness rung) { return kRungs[static_cast<std::size_t>(rung)]; }
 
 std::optional<std::string> objection_to_allowance(std::span<const std::string> rungs) {

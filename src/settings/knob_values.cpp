@@ -235,6 +235,20 @@ std::string help_of(const Knob& knob) {
   return otherwise.empty() ? std::string(knob.help) : fmt::format("{} (default: {})", knob.help, otherwise);
 }
 
+std::vector<std::string_view> example_values(const Knob& knob) {
+  if (const auto* choices = std::get_if<Choices>(&knob.values)) return {choices->begin(), choices->end()};
+  if (!knob.suggested.empty()) return {knob.suggested.begin(), knob.suggested.end()};
+  const bool is_yes_or_no = visit(knob, Recipe(), [](const auto& value) {
+    using T = std::decay_t<decltype(value)>;
+    return std::is_same_v<T, bool> || std::is_same_v<T, std::optional<bool>>;
+  });
+  return is_yes_or_no && !knob.argument.empty() ? std::vector<std::string_view>{"yes", "no"} : std::vector<std::string_view>{};
+}
+
+bool takes_list(const Knob& knob) {
+  return !knob.repeats && visit(knob, Recipe(), [](const auto& value) { return kIsList<std::decay_t<decltype(value)>>; });
+}
+
 std::optional<std::string> objection_to(const Knob& knob, const Recipe& recipe) {
   if (knob.key != "model" && is_same(knob, recipe, Recipe())) return std::nullopt;
   return visit(knob, recipe, [&](const auto& value) { return objection(knob, value); });

@@ -5,7 +5,9 @@
 #include <limits>
 
 #include "base/error.h"
+#include "data/dataset.h"
 #include "data/images/image_folder.h"
+#include "plan/allowance.h"
 
 namespace snug::settings {
 
@@ -54,6 +56,7 @@ const std::array kKnobs{
          .flag = "--data",
          .slot = [](Recipe& r) -> Slot { return &r.data; },
          .argument = "DATA",
+         .suggested = data::kNamedSets,
          .help = "embedded, cifar10, or a folder of images: FOLDER/train/CLASS/*.png",
          .otherwise = "embedded to train, else images of the model's own shape",
          .may_change = true},
@@ -137,6 +140,7 @@ const std::array kKnobs{
          .flag = "--checkpoint",
          .slot = [](Recipe& r) -> Slot { return &r.methods.checkpoint; },
          .argument = "STRATEGY",
+         .suggested = checkpoint_names(),
          .help = "what is kept for backward, which recomputes the rest: none, no-bn, sqrt, log, chen, every-M, residual-M, "
                  "residual-M*, or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain "
                  "needed)",
@@ -207,6 +211,7 @@ const std::array kKnobs{
          .flag = "--allow",
          .slot = [](Recipe& r) -> Slot { return &r.allow; },
          .argument = "LIST",
+         .suggested = rung_names(),
          .help = "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch "
                  "(statistics of parts of the batch); beside them precision (16 bits), compressed (activations are stored in 4 "
                  "bits until backward), sparse (part of the weights, where nothing else fits)",

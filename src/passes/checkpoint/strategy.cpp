@@ -1,6 +1,5 @@
 #include "passes/checkpoint/strategy.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -27,6 +26,9 @@ constexpr std::array<Kind, 2> kLimited{Kind::optimal, Kind::greedy};
 constexpr std::string_view kEvery = "every-";
 constexpr std::string_view kResidual = "residual-";
 
+constexpr std::array<std::string_view, 10> kNames{"none",    "no-bn",  "sqrt",    "log",        "chen",
+                                                  "optimal", "greedy", "every-2", "residual-2", "residual-2*"};
+
 // M, or nothing when the text is no whole number from 1.
 std::optional<std::int64_t> parse_count(std::string_view text) {
   std::int64_t count = 0;
@@ -42,6 +44,8 @@ Bytes parse_limit(std::string_view text, std::size_t colon) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> checkpoint_names() { return kNames; }
 
 CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
   for (const auto& [name, kind] : kPlain) {
@@ -63,12 +67,10 @@ CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
     count = parse_count(star ? number.substr(0, number.size() - 1) : number);
   }
   if (!count) {
-    std::array<std::string_view, kPlain.size()> names;
-    std::ranges::transform(kPlain, names.begin(), &std::pair<std::string_view, Kind>::first);
     throw_user_error(
         "checkpoint is '{}'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a limit as in "
         "optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*{}",
-        text.substr(0, 100), did_you_mean(text, names));
+        text.substr(0, 100), did_you_mean(text, kNames));
   }
   return {.kind = kind, .every = *count};
 }
