@@ -33,7 +33,7 @@ struct Command {
 
 constexpr std::array<Command, 8> kCommands{
     {{"train", "trains a model inside a budget of bytes", add_train_flags, run_train},
-     {"plan", "what training a model would take, before anything runs", add_plan_flags, run_plan},
+     {"plan", "how much memory and time training would take; nothing runs", add_plan_flags, run_plan},
      {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile},
      {"sweep", "memory against throughput, measured budget by budget", add_sweep_flags, run_sweep},
      {"eval", "the accuracy of a run's weights", add_eval_flags, run_eval},

@@ -129,7 +129,7 @@ struct BashCases {
       if (!takes_value(*option)) continue;
       const std::string done = action(values_of(*option));
       if (!option->get_positional()) {
-        for (const std::string& name : names_of(*option)) patterns_of[done].push_back(command + ":" + name);
+        for (const std::string& name : names_of(*option)) patterns_of[done].push_back(fmt::format("{}:{}", command, name));
         continue;
       }
       patterns_of[done].push_back(fmt::format("{}:{}", command, ++place));

@@ -142,7 +142,7 @@ std::vector<FlagGroup> groups_of(const CLI::App& app) {
 }
 
 std::string syntax_of(const CLI::Option& option) {
-  const std::string name = option.get_name(option.get_positional());
+  std::string name = option.get_name(option.get_positional());
   const std::string type = option.get_type_name();
   if (type.empty()) return name;
   return option.get_positional() ? type : name + " " + type;

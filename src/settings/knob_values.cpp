@@ -80,6 +80,7 @@ std::string toml(const T& value) {
     return toml(*value);
   } else if constexpr (kIsList<T>) {
     std::vector<std::string> items;
+    items.reserve(value.size());
     for (const auto& item : value) items.push_back(toml(item));
     return fmt::format("[{}]", fmt::join(items, ", "));
   } else {
