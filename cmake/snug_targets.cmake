@@ -82,7 +82,7 @@ function(snug_installed_library)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/snug ${PROJECT_BINARY_DIR}/include/snug TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 endfunction()
 
-# The command, at the top of the build folder.
+# The command, at the top of the build folder; its manual page and completion are what it prints itself.
 function(snug_program)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/src/cli/main.cpp)
     return()
@@ -94,6 +94,21 @@ function(snug_program)
   target_include_directories(snug PRIVATE ${PROJECT_SOURCE_DIR}/src)
   add_dependencies(snug_products snug)
   install(TARGETS snug)
+
+  set(printed ${PROJECT_BINARY_DIR}/printed)
+  file(MAKE_DIRECTORY ${printed})
+  add_custom_command(
+    OUTPUT ${printed}/snug.1 ${printed}/snug ${printed}/_snug
+    COMMAND snug --man > ${printed}/snug.1
+    COMMAND snug --completion bash > ${printed}/snug
+    COMMAND snug --completion zsh > ${printed}/_snug
+    DEPENDS snug
+    VERBATIM)
+  add_custom_target(snug_printed ALL DEPENDS ${printed}/snug.1 ${printed}/snug ${printed}/_snug)
+  add_dependencies(snug_products snug_printed)
+  install(FILES ${printed}/snug.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+  install(FILES ${printed}/snug DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${printed}/_snug DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 endfunction()
 
 # Each examples/<name>.cpp is a program that sees only the installed headers; the test example.<name> runs it.

@@ -9,10 +9,13 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/failure.h"
 #include "cli/flags.h"
 #include "cli/help.h"
+#include "cli/man_page.h"
 #include "cli/output.h"
 #include <snug/version.h>
 
@@ -29,7 +32,7 @@ struct Command {
 
 constexpr std::array<Command, 9> kCommands{
     {{"train", "trains a model inside a budget of bytes", add_train_flags, run_train},
-     {"plan", "what training a model would take, before anything runs", add_plan_flags, run_plan},
+     {"plan", "how much memory and time training would take; nothing runs", add_plan_flags, run_plan},
      {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile},
      {"sweep", "memory against throughput, measured budget by budget", add_sweep_flags, run_sweep},
      {"eval", "the accuracy of a run's weights", add_eval_flags, run_eval},
@@ -47,20 +50,44 @@ std::string command_names() {
   return names;
 }
 
+// Of a command, as they are typed.
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// "; did you mean --steps?" of "--step" or "--step=5".
+std::string flag_meant(const CLI::App& app, const std::string& text) {
+  const std::vector<std::string> names = flag_names(app);
+  return did_you_mean(text.substr(0, text.find('=')), std::vector<std::string_view>(names.begin(), names.end()));
+}
+
+// The same of a command's name; where none is near, all of them.
+std::string command_meant(const std::string& text) {
+  std::array<std::string_view, kCommands.size()> names;
+  std::ranges::transform(kCommands, names.begin(), &Command::name);
+  const std::string meant = did_you_mean(text, names);
+  return meant.empty() ? "; the commands are " + command_names() : meant;
+}
+
 // What the parser did not know what to do with, as a sentence.
 void refuse_leftovers(const CLI::App& root, const CLI::App* command) {
   const auto is_flag = [](const std::string& text) { return text.size() > 1 && text.starts_with('-'); };
   const std::vector<std::string> before = root.remaining();
   if (const auto flag = std::find_if(before.begin(), before.end(), is_flag); flag != before.end()) {
-    throw_user_error("there is no flag '{}' (see 'snug --help')", *flag);
+    throw_user_error("there is no flag '{}'{} (see 'snug --help')", *flag, flag_meant(root, *flag));
   }
   if (!before.empty()) {
-    throw_user_error("there is no command '{}'; the commands are {} (see 'snug --help')", before.front(), command_names());
+    throw_user_error("there is no command '{}'{} (see 'snug --help')", before.front(), command_meant(before.front()));
   }
   if (command == nullptr) throw_user_error("no command is given; the commands are {} (see 'snug --help')", command_names());
   const std::vector<std::string> rest = command->remaining();
   if (const auto flag = std::find_if(rest.begin(), rest.end(), is_flag); flag != rest.end()) {
-    throw_user_error("'snug {0}' has no flag '{1}' (see 'snug {0} --help')", command->get_name(), *flag);
+    throw_user_error("'snug {0}' has no flag '{1}'{2} (see 'snug {0} --help')", command->get_name(), *flag,
+                     flag_meant(*command, *flag));
   }
   if (!rest.empty())
     throw_user_error("'snug {0}' was given '{1}', an unexpected argument (see 'snug {0} --help')", command->get_name(),
@@ -87,6 +114,7 @@ void execute(std::vector<std::string> arguments) {
   CLI::App root("trains neural networks inside the memory you give it", "snug");
   Flags flags;
   root.set_version_flag("--version", fmt::format("snug {}", kVersion), "print the version");
+  add_program_flags(root, flags);
   root.allow_extras();
   root.require_subcommand(0, 1);
   for (const Command& command : kCommands) {
@@ -114,6 +142,8 @@ void execute(std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     throw UserError(error.what());
   }
+  if (flags.man) return write_out(man_page(root));
+  if (flags.completion) return write_out(completion(root, *flags.completion));
   const std::vector<CLI::App*> chosen = root.get_subcommands();
   refuse_leftovers(root, chosen.empty() ? nullptr : chosen.front());
   flags.command = chosen.front()->get_name();

@@ -7,6 +7,7 @@
 #include "api/costs.h"
 #include "api/prepare.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/threads.h"
 #include "cli/output.h"
 #include "cli/recipe_flags.h"
@@ -141,7 +142,10 @@ void run_plan(const Flags& flags) {
 
 void run_profile(const Flags& flags) {
   if (flags.accounting == "paper") return run_paper_profile(flags);
-  if (flags.accounting != "real") throw_user_error("--accounting takes real or paper, not '{}'", flags.accounting);
+  if (flags.accounting != "real") {
+    throw_user_error("--accounting takes real or paper, not '{}'{}", flags.accounting,
+                     did_you_mean(flags.accounting, std::array<std::string_view, 2>{"real", "paper"}));
+  }
   const auto [request, found, backend, context] = make_plan(flags, {.disabled = flags.disabled_passes});
   if (flags.json) return write_json(report::profile_json(found.plan, context));
   write_out(report::profile_text(found.plan, context));

@@ -45,53 +45,62 @@ void add_knobs(CLI::App& app, Flags& flags, settings::Offered command) {
       add_knob(app, flags, knob, help_of(knob));
     }
   }
-  add(app, "--costs", flags.costs, "FILE",
-      "node times that predictions are made from; none: a fixed table (default: this machine's, once they were measured)");
+  add(app, "--costs", flags.costs, "FILE|none",
+      "measured kernel times that plans and predictions rely on; none: a built-in table (default: this machine's, once "
+      "measured)");
 }
 
 void add_compiler_flags(CLI::App& app, Flags& flags) {
-  add_each(app, "--disable-pass", flags.disabled_passes, "PASS", "leave out a memory method; may be repeated");
+  add_each(app, "--disable-pass", flags.disabled_passes, "PASS",
+           "leave out a compiler pass, such as share_bytes; may be repeated");
 }
 
 void add_run_folder(CLI::App& app, Flags& flags) {
   add(app, "RUN", flags.folder, "", "the folder of a run, as 'snug train --out' made it");
-  app.add_flag("--best", flags.best, "the weights of the best evaluation instead of the last ones");
+  app.add_flag("--best", flags.best, "the snapshot of the best evaluation instead of the last one");
 }
 
 void add_where_it_runs(CLI::App& app, Flags& flags) {
-  add_knob(app, flags, "device", "cpu or cuda (default: the run's)");
-  add_knob(app, flags, "threads", "threads that will run it (default: the run's)");
+  add_knob(app, flags, "device", "cpu, or cuda for a GPU (default: the run's)");
+  add_knob(app, flags, "threads", "number of CPU threads (default: the run's)");
 }
 
 }  // namespace
 
+void add_program_flags(CLI::App& app, Flags& flags) {
+  app.add_flag("--man", flags.man, "print the manual page snug.1, for man");
+  add(app, "--completion", flags.completion, "bash|zsh", "print completion for a shell, as in source <(snug --completion bash)");
+}
+
 void add_plan_flags(CLI::App& app, Flags& flags) {
   add_knobs(app, flags, settings::Offered::plan);
-  app.add_flag("--measure-costs", flags.measure_costs, "first measure this model's node times on this machine");
-  app.add_flag("--explain", flags.explain, "what one more MB buys, and what each method saves");
-  app.add_flag("--kernels", flags.kernels, "list what runs each op, and which kernels refused");
-  add(app, "--save", flags.save, "FILE", "keep the plan, for 'snug train --plan FILE'");
+  app.add_flag("--measure-costs", flags.measure_costs, "first measure how long this model's kernels take on this machine");
+  app.add_flag("--explain", flags.explain, "also show time against memory for other budgets, and what each method saves");
+  app.add_flag("--kernels", flags.kernels, "also list which kernel runs each operation, and why others cannot");
+  add(app, "--save", flags.save, "FILE", "write the plan to a file, for 'snug train --plan FILE'");
   add_json_flag(app, flags);
-  app.add_flag("--timeline", flags.timeline, "with --json: also every node, and where and how long every value lives");
-  add(app, "--html", flags.html, "FILE", "also write the memory report: one page with every value, for a browser");
+  app.add_flag("--timeline", flags.timeline,
+               "with --json: also every operation, and where and how long every tensor is in memory");
+  add(app, "--html", flags.html, "FILE", "also write the memory report: one page with every tensor, for a browser");
   add(app, "--torch-snapshot", flags.torch_snapshot, "FILE", "also write a memory snapshot for PyTorch's viewer (memory_viz)");
-  add(app, "--dump-after", flags.dump_after, "PASS", "print the program after a pass, and nothing else");
+  add(app, "--dump-after", flags.dump_after, "PASS", "print the program (the graph) after a compiler pass, and nothing else");
   add_compiler_flags(app, flags);
 }
 
 void add_profile_flags(CLI::App& app, Flags& flags) {
   add_knobs(app, flags, settings::Offered::profile);
-  add(app, "--accounting", flags.accounting, "RULES",
-      "what counts as memory: real (a plan), or paper (the rules of Sohoni et al.; not for a recipe)");
+  add(app, "--accounting", flags.accounting, "real|paper",
+      "what counts as memory: real (what is planned), or paper (the rules of Sohoni et al.; not for a recipe)");
   add_json_flag(app, flags);
   add_compiler_flags(app, flags);
 }
 
 void add_train_flags(CLI::App& app, Flags& flags) {
   add_knobs(app, flags, settings::Offered::train);
-  add(app, "--out", flags.out, "FOLDER", "where the run is kept (default: runs/MODEL)");
-  app.add_flag("--resume", flags.resume, "resume the run in --out from its last snapshot");
-  add(app, "--plan", flags.plan, "FILE", "run this plan, made with 'snug plan --save FILE' for the same model, data and --batch");
+  add(app, "--out", flags.out, "FOLDER", "folder for settings, metrics, log and snapshots (default: runs/MODEL)");
+  app.add_flag("--resume", flags.resume, "continue the run in --out from its last snapshot");
+  add(app, "--plan", flags.plan, "FILE",
+      "train by this plan, from 'snug plan --save FILE' with the same model, data and --batch");
   add_json_flag(app, flags);
 }
 
@@ -101,9 +110,9 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
       "the smallest and the largest budget, as in 6.7MB..24MB (default: from the smallest possible to what plain training "
       "takes)");
   add(app, "--points", flags.points, "N", "how many budgets, both ends included (default: 20)");
-  add(app, "--steps", flags.timed_steps, "N", "timed at each budget, of which the median counts (default: 5)");
+  add(app, "--steps", flags.timed_steps, "N", "timed optimizer steps at each budget; their median counts (default: 5)");
   add_json_flag(app, flags);
-  add(app, "--html", flags.html, "FILE", "also write a page that draws it, for a browser");
+  add(app, "--html", flags.html, "FILE", "also write a page with the diagram, for a browser");
 }
 
 void add_eval_flags(CLI::App& app, Flags& flags) {
@@ -123,7 +132,7 @@ void add_predict_flags(CLI::App& app, Flags& flags) {
 
 void add_export_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
-  add(app, "--to", flags.to, "FILE", "where the weights go, a safetensors file with PyTorch's names");
+  add(app, "--to", flags.to, "FILE", "the file to write: safetensors, with PyTorch's parameter names");
   add_json_flag(app, flags);
 }
 
@@ -135,10 +144,10 @@ void add_report_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {
-  add(app, "ACTION", flags.action, "",
+  add(app, "ACTION", flags.action, "get|info|check",
       "get: download it; info: what is in it; check: read every file of it, and list those that are bad");
   add(app, "DATA", flags.dataset, "", "embedded, cifar10, or a folder of images");
-  add_knob(app, flags, "image_size", "info: size that a folder's images are brought to (default: 32)");
+  add_knob(app, flags, "image_size", "info: size that a folder's images are resized to (default: 32)");
   add_json_flag(app, flags);
 }
 

@@ -49,7 +49,14 @@ struct Flags {
   bool timeline = false;
   std::optional<std::string> html;
   std::optional<std::string> torch_snapshot;
+
+  // Of the program itself.
+  bool man = false;
+  std::optional<std::string> completion;
 };
+
+// What a flag takes is named in capitals, as in FILE or N, or lists its words, as in bash|zsh (cli/argument_values.h).
+void add_program_flags(CLI::App& app, Flags& flags);
 
 void add_plan_flags(CLI::App& app, Flags& flags);
 void add_profile_flags(CLI::App& app, Flags& flags);

@@ -1,9 +1,6 @@
 #include "cli/help.h"
 
 #include <algorithm>
-#include <array>
-#include <string>
-#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,13 +15,6 @@ namespace {
 
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kColumn = 27;  // where descriptions begin
-
-struct CommandHelp {
-  std::string_view command;
-  std::string_view usage;  // behind the command's name
-  std::array<std::string_view, 3> examples;
-  bool shows_models;
-};
 
 constexpr std::array<CommandHelp, 9> kHelp{
     {{"train",
@@ -72,6 +62,13 @@ constexpr std::array<CommandHelp, 9> kHelp{
       {"snug data get cifar10", "snug data info photos --image-size 224", "snug data check photos"},
       false}}};
 
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kExitCodes{
+    {{"0", "done"},
+     {"1", "a defect of Snug, or a machine that gives no memory or takes no output"},
+     {"2", "bad input: a flag, a file, a folder"},
+     {"3", "does not fit the budget; the message says what would"},
+     {"130, 143", "stopped by Ctrl-C or SIGTERM, after saving"}}};
+
 // A name and its description, wrapped so that it stays in its column.
 void put_entry(std::string& out, std::string_view name, std::string_view description) {
   std::string line = fmt::format("  {:<{}}", name, kColumn - 2);
@@ -88,41 +85,14 @@ void put_entry(std::string& out, std::string_view name, std::string_view descrip
   out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-void put_option(std::string& out, const CLI::Option& option) {
-  const std::string name = option.get_name(option.get_positional());
-  put_entry(out, option.get_type_name().empty() ? name : name + " " + option.get_type_name(), option.get_description());
-}
-
-// Knobs stand under the headings of their topics, in the order of the table; what belongs to the command alone comes last.
 void put_options(std::string& out, const CLI::App& app) {
-  const std::vector<const CLI::Option*> options = app.get_options();
-  const auto put_those = [&](std::string_view heading, const auto& belongs) {
-    const auto first = std::ranges::find_if(options, belongs);
-    if (first == options.end()) return;
-    if (!heading.empty()) out += fmt::format("\n{}\n", heading);
-    for (const CLI::Option* option : options) {
-      if (belongs(option)) put_option(out, *option);
-    }
-  };
-  const auto topic_of = [](const CLI::Option* option) {
-    return std::ranges::find(settings::kTopics, option->get_group(), settings::heading_of);
-  };
-  put_those("", [&](const CLI::Option* option) { return option->get_positional(); });
-  bool has_topics = false;
-  for (const settings::Topic& topic : settings::kTopics) {
-    put_those(heading_of(topic), [&](const CLI::Option* option) { return topic_of(option) == &topic; });
-    has_topics =
-        has_topics || std::ranges::any_of(options, [&](const CLI::Option* option) { return topic_of(option) == &topic; });
+  const std::vector<FlagGroup> groups = groups_of(app);
+  const bool has_topics =
+      std::ranges::any_of(groups, [](const FlagGroup& group) { return !group.heading.empty() && group.heading != kOwnFlags; });
+  for (const FlagGroup& group : groups) {
+    if (!group.heading.empty() && (group.heading != kOwnFlags || has_topics)) out += fmt::format("\n{}\n", group.heading);
+    for (const CLI::Option* option : group.options) put_entry(out, syntax_of(*option), option->get_description());
   }
-  put_those(has_topics ? "this command" : "",
-            [&](const CLI::Option* option) { return !option->get_positional() && topic_of(option) == settings::kTopics.end(); });
-}
-
-const CommandHelp& help_of(const std::string& command) {
-  const auto* const found =
-      std::find_if(kHelp.begin(), kHelp.end(), [&](const CommandHelp& help) { return help.command == command; });
-  SNUG_CHECK(found != kHelp.end(), "'snug {}' has no help", command);
-  return *found;
 }
 
 void put_models(std::string& out) {
@@ -140,11 +110,7 @@ std::string root_help(const CLI::App& app) {
   for (const CommandHelp& help : kHelp) out += fmt::format("  {}\n", help.examples.front());
   put_models(out);
   out += "\nexit codes\n";
-  put_entry(out, "0", "done");
-  put_entry(out, "1", "a defect of Snug, or a machine that gives no memory or takes no output");
-  put_entry(out, "2", "bad input: a flag, a file, a folder");
-  put_entry(out, "3", "does not fit the budget; the message says what would");
-  put_entry(out, "130, 143", "stopped by Ctrl-C or SIGTERM, after saving");
+  for (const auto& [code, meaning] : kExitCodes) put_entry(out, code, meaning);
   return out;
 }
 
@@ -159,6 +125,35 @@ std::string command_help(const CLI::App& app) {
 }
 
 }  // namespace
+
+const CommandHelp& help_of(const std::string& command) {
+  const auto* const found =
+      std::find_if(kHelp.begin(), kHelp.end(), [&](const CommandHelp& help) { return help.command == command; });
+  SNUG_CHECK(found != kHelp.end(), "'snug {}' has no help", command);
+  return *found;
+}
+
+std::vector<FlagGroup> groups_of(const CLI::App& app) {
+  std::vector<FlagGroup> groups{{.heading = "", .options = {}}};
+  for (const settings::Topic& topic : settings::kTopics) groups.push_back({.heading = heading_of(topic), .options = {}});
+  groups.push_back({.heading = kOwnFlags, .options = {}});
+  for (const CLI::Option* option : app.get_options()) {
+    const auto topic = std::ranges::find(groups, std::string_view(option->get_group()), &FlagGroup::heading);
+    FlagGroup& group = option->get_positional() ? groups.front() : topic == groups.end() ? groups.back() : *topic;
+    group.options.push_back(option);
+  }
+  std::erase_if(groups, [](const FlagGroup& group) { return group.options.empty(); });
+  return groups;
+}
+
+std::string syntax_of(const CLI::Option& option) {
+  std::string name = option.get_name(option.get_positional());
+  const std::string type = option.get_type_name();
+  if (type.empty()) return name;
+  return option.get_positional() ? type : name + " " + type;
+}
+
+std::span<const std::pair<std::string_view, std::string_view>> exit_codes() { return kExitCodes; }
 
 void set_help(CLI::App& app) {
   app.set_help_flag("-h,--help", "print this");

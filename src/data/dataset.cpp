@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/philox.h"
 #include "data/images/cifar.h"
 #include "data/images/embedded.h"
@@ -39,7 +40,8 @@ std::filesystem::path data_folder(const std::string& spec) {
   if (!std::filesystem::exists(status)) {
     const std::string reason =
         error && error != std::errc::no_such_file_or_directory ? error.message() : "there is no such folder";
-    throw_user_error("data '{}' cannot be read: {}; give embedded, cifar10 or the path of a folder", spec, reason);
+    throw_user_error("data '{}' cannot be read: {}; give embedded, cifar10 or the path of a folder{}", spec, reason,
+                     did_you_mean(spec, kNamedSets));
   }
   if (!std::filesystem::is_directory(status)) {
     throw_user_error("data '{}' is not a folder: give embedded, cifar10 or the path of a folder of images or CIFAR-10 batches",

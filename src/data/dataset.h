@@ -2,6 +2,7 @@
 // the number of examples.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -109,6 +110,9 @@ struct OpenOptions {
   std::int64_t default_image_size = 32;  // ... and of this one where `image_size` is 0
   BadImages bad_images = BadImages::refused;
 };
+
+// The sets that are known by name.
+inline constexpr std::array<std::string_view, 2> kNamedSets{"embedded", "cifar10"};
 
 // `spec` is "embedded", "cifar10" (in cifar10_folder()), or the path of a folder: of CIFAR-10 binary batches, or of images as
 // PATH/train/CLASS/* and PATH/test/CLASS/*, or as PATH/CLASS/* (then a tenth, chosen by hashes of the names, is set aside for

@@ -1,38 +1,22 @@
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "frontend/graph_builder.h"
 
 namespace snug::frontend {
 
 namespace {
 
-// How many letters must change, come or go before `name` begins with `prefix`.
-std::size_t distance(std::string_view prefix, std::string_view name) {
-  // row[j]: from the first letters of the prefix to the first j of the name.
-  std::vector<std::size_t> row(name.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 0; i < prefix.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < name.size(); ++j) {
-      const std::size_t changed = diagonal + (prefix[i] == name[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return *std::min_element(row.begin(), row.end());
-}
-
 // Up to three names of parameters that were perhaps meant, nearest first.
 std::string nearest_names(const Program& model, std::string_view prefix) {
   std::vector<std::pair<std::size_t, std::string_view>> names;
   for (const State& state : model.states) {
-    if (state.role == Role::parameter) names.emplace_back(distance(prefix, state.name), state.name);
+    if (state.role == Role::parameter) names.emplace_back(edits_to_begin_with(prefix, state.name), state.name);
   }
   std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string text;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "frontend/zoo_models.h"
 
 namespace snug::frontend {
@@ -13,14 +14,16 @@ namespace snug::frontend {
 namespace {
 
 constexpr std::array<ZooEntry, 6> kEntries{
-    {{"wrn-D-K", "wide residual network of depth D = 6n+4 and width K, pre-activation, identity shortcuts (wrn-28-2)"},
+    {{"wrn-D-K", "wide residual network of depth D = 6n+4 and width K, pre-activation, identity shortcuts (wrn-28-2)",
+      "wrn-28-2"},
      {"preresnet-D",
       "pre-activation residual network of depth D: basic blocks where D = 6n+2 (preresnet-110), bottlenecks where only D = 9n+2; "
-      "164 and 1001 are bottlenecks, as published"},
-     {"resnet-18", "torchvision's ResNet-18, 224x224, 1000 classes"},
-     {"resnet-50", "torchvision's ResNet-50, 224x224, 1000 classes"},
-     {"vgg-16", "torchvision's VGG-16, 224x224, 1000 classes, dropout"},
-     {"small-cnn", "three convolutions, 32x32, 10 classes: learns in a minute"}}};
+      "164 and 1001 are bottlenecks, as published",
+      "preresnet-110"},
+     {"resnet-18", "torchvision's ResNet-18, 224x224, 1000 classes", "resnet-18"},
+     {"resnet-50", "torchvision's ResNet-50, 224x224, 1000 classes", "resnet-50"},
+     {"vgg-16", "torchvision's VGG-16, 224x224, 1000 classes, dropout", "vgg-16"},
+     {"small-cnn", "three convolutions, 32x32, 10 classes: learns in a minute", "small-cnn"}}};
 
 // The positive numbers of "wrn-28-2" after the prefix "wrn-"; nothing when the name is not of that form.
 std::optional<std::vector<std::int64_t>> numbers_after(std::string_view name, std::string_view prefix) {
@@ -55,8 +58,13 @@ Program build_zoo_model(std::string_view name, const ZooOptions& options) {
   if (name == "vgg-16") return vgg_16(options);
   if (name == "small-cnn") return small_cnn(options);
   std::string known;
-  for (const ZooEntry& entry : kEntries) known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.pattern);
-  throw_user_error("there is no model '{}'; known are {} (D and K are numbers, as in wrn-28-2)", name, known);
+  std::vector<std::string_view> names;
+  for (const ZooEntry& entry : kEntries) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.pattern);
+    names.push_back(entry.example);
+  }
+  throw_user_error("there is no model '{}'; known are {} (D and K are numbers, as in wrn-28-2){}", name, known,
+                   did_you_mean(name, names));
 }
 
 }  // namespace snug::frontend

@@ -27,6 +27,7 @@ Program build_zoo_model(std::string_view name, const ZooOptions& options);
 struct ZooEntry {
   std::string_view pattern;
   std::string_view summary;
+  std::string_view example;  // a name of that pattern
 };
 std::span<const ZooEntry> zoo_entries();
 

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include <fmt/ranges.h>
+
 #include "autodiff/differentiate.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes/accumulate_in_place.h"
@@ -125,9 +128,9 @@ void check_passes(const std::vector<Pass>& passes, const PassOptions& options, c
   const auto find = [&](const std::string& name) {
     const auto found = std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
     if (found != passes.end()) return found;
-    std::string known;
-    for (const Pass& pass : passes) known += fmt::format("{}{}", known.empty() ? "" : ", ", pass.name);
-    throw_user_error("there is no pass '{}'; the passes are {}", name, known);
+    std::vector<std::string_view> known;
+    for (const Pass& pass : passes) known.emplace_back(pass.name);
+    throw_user_error("there is no pass '{}'; the passes are {}{}", name, fmt::join(known, ", "), did_you_mean(name, known));
   };
   for (const std::string& name : options.disabled) {
     const auto pass = find(name);

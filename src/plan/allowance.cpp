@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 namespace snug {
 
@@ -22,13 +23,16 @@ std::optional<Exactness> find_rung(std::string_view word) {
 
 }  // namespace
 
+std::span<const std::string_view> rung_names() { return kRungs; }
+
 std::string_view name_of(Exactness rung) { return kRungs[static_cast<std::size_t>(rung)]; }
 
 std::optional<std::string> objection_to_allowance(std::span<const std::string> rungs) {
   if (rungs.empty()) return fmt::format("must name at least one of {}", fmt::join(kRungs, ", "));
   for (const std::string& word : rungs) {
     const std::optional<Exactness> rung = find_rung(word);
-    if (!rung) return fmt::format("is '{}'; it can be {}", word.substr(0, 100), fmt::join(kRungs, ", "));
+    if (!rung)
+      return fmt::format("is '{}'; it can be {}{}", word.substr(0, 100), fmt::join(kRungs, ", "), did_you_mean(word, kRungs));
   }
   return std::nullopt;
 }

@@ -11,6 +11,8 @@
 namespace snug {
 
 std::string_view name_of(Exactness rung);
+// All of them, the most exact first.
+std::span<const std::string_view> rung_names();
 
 // A set of rungs; `exact` is always among them.
 class Allowance {

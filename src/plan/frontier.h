@@ -20,8 +20,8 @@ struct FitRequest {
   Methods given = {};                                     // obeyed; the solver may choose what is missing
   std::optional<Bytes> budget = {};                       // nothing: as much as the whole batch takes
   // Networks with batch norm are not split below this: their statistics are of a microbatch. Ignored where a statistics group is
-  // given, for which the model was then built: a microbatch is the batch or a multiple of the group, and how the batch is split no
-  // longer changes the statistics.
+  // given, for which the model was then built: a microbatch is the batch or a multiple of the group, and how the batch is split
+  // no longer changes the statistics.
   std::int64_t min_microbatch = 10;
   Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
   // What may be chosen instead of fp32 where Exactness::precision is allowed: the 16-bit type that suits the device.

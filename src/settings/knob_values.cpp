@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "settings/knobs.h"
 
 namespace snug::settings {
@@ -79,6 +80,7 @@ std::string toml(const T& value) {
     return toml(*value);
   } else if constexpr (kIsList<T>) {
     std::vector<std::string> items;
+    items.reserve(value.size());
     for (const auto& item : value) items.push_back(toml(item));
     return fmt::format("[{}]", fmt::join(items, ", "));
   } else {
@@ -100,7 +102,7 @@ std::optional<std::string> objection(const Knob& knob, const std::string& text) 
   const auto* choices = std::get_if<Choices>(&knob.values);
   if (choices == nullptr) return objection_to_text(text);
   if (std::ranges::find(*choices, text) != choices->end()) return std::nullopt;
-  return fmt::format("is '{}'; it can be {}", text, fmt::join(*choices, ", "));
+  return fmt::format("is '{}'; it can be {}{}", text, fmt::join(*choices, ", "), did_you_mean(text, *choices));
 }
 std::optional<std::string> objection(const Knob& knob, std::int64_t count) {
   if (const auto* choices = std::get_if<Choices>(&knob.values)) {
@@ -197,7 +199,9 @@ struct Taker {
   void operator()(std::optional<Bytes>* value) const { *value = parse_size(name, text()); }
   void operator()(std::optional<DType>* value) const {
     *value = parse_precision(text());
-    if (!*value) throw_user_error("{} is '{}'; it can be {}", name, text(), fmt::join(std::get<Choices>(knob.values), ", "));
+    if (*value) return;
+    const auto& choices = std::get<Choices>(knob.values);
+    throw_user_error("{} is '{}'; it can be {}{}", name, text(), fmt::join(choices, ", "), did_you_mean(text(), choices));
   }
   void operator()(std::optional<CheckpointStrategy>* value) const { *value = parse_checkpoint_strategy(text()); }
   void operator()(std::vector<std::string>* values) const {
@@ -231,6 +235,20 @@ std::string help_of(const Knob& knob) {
   const bool is_switch = knob.argument.empty();
   if (otherwise.empty() && !is_switch) otherwise = visit(knob, Recipe(), [](const auto& value) { return shown(value); });
   return otherwise.empty() ? std::string(knob.help) : fmt::format("{} (default: {})", knob.help, otherwise);
+}
+
+std::vector<std::string_view> example_values(const Knob& knob) {
+  if (const auto* choices = std::get_if<Choices>(&knob.values)) return {choices->begin(), choices->end()};
+  if (!knob.suggested.empty()) return {knob.suggested.begin(), knob.suggested.end()};
+  const bool is_yes_or_no = visit(knob, Recipe(), [](const auto& value) {
+    using T = std::decay_t<decltype(value)>;
+    return std::is_same_v<T, bool> || std::is_same_v<T, std::optional<bool>>;
+  });
+  return is_yes_or_no && !knob.argument.empty() ? std::vector<std::string_view>{"yes", "no"} : std::vector<std::string_view>{};
+}
+
+bool takes_list(const Knob& knob) {
+  return !knob.repeats && visit(knob, Recipe(), [](const auto& value) { return kIsList<std::decay_t<decltype(value)>>; });
 }
 
 std::optional<std::string> objection_to(const Knob& knob, const Recipe& recipe) {

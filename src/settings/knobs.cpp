@@ -5,32 +5,31 @@
 #include <limits>
 
 #include "base/error.h"
+#include "data/dataset.h"
 #include "data/images/image_folder.h"
+#include "plan/allowance.h"
+#include "settings/schedule_and_sparse_knobs.h"
 
 namespace snug::settings {
 
 namespace {
 
 constexpr CountRange kExamples{1, 1'000'000'000};
-constexpr CountRange kSteps{1, 1'000'000'000'000};
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "fp16", "bf16"};
 constexpr std::array<std::string_view, 2> kRoundings{"nearest", "stochastic"};
 constexpr std::array<std::string_view, 3> kCompressBits{"8", "4", "2"};
 constexpr std::array<std::string_view, 2> kMomentumBits{"8", "32"};
 constexpr std::array<std::string_view, 2> kDevices{"cpu", "cuda"};
-constexpr std::array<std::string_view, 3> kSparseMethods{"fixed", "set", "dsr"};
-constexpr std::array<std::string_view, 3> kSchedules{"constant", "step", "cosine"};
 
 constexpr Offered kPlans = Offered::plan | Offered::profile | Offered::train;  // a sweep says its budgets itself
-constexpr Offered kAlsoPaper = Offered::program | Offered::paper;
 
-// In the order in which a recipe is printed. Help lists a topic's knobs in this order, too.
-const std::array kKnobs{
+// The recipe's own keys, and its table [optimizer].
+const std::array kFirst{
     Knob{.key = "model",
          .flag = "MODEL",
          .slot = [](Recipe& r) -> Slot { return &r.model; },
          .argument = "",
-         .help = "a model of the zoo, see below, or a recipe's file (recipe.toml)",
+         .help = "a model of those below, or a file with a run's settings (recipe.toml)",
          .otherwise = "",
          .offered = kAlsoPaper},
     // One class is nothing to learn. Kernels count outputs in 32 bits, and far fewer fit any machine.
@@ -39,23 +38,25 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.classes; },
          .argument = "N",
          .values = CountRange{2, 10'000'000},
-         .help = "outputs of the classifier",
-         .otherwise = "the data's or the model's own",
+         .help = "number of classes, the outputs of the last layer",
+         .otherwise = "the data's, else the model's own",
          .offered = kAlsoPaper},
     Knob{.key = "image_size",
          .flag = "--image-size",
          .slot = [](Recipe& r) -> Slot { return &r.image_size; },
          .argument = "N",
          .values = CountRange{1, data::kMostImageSize},
-         .help = "height and width of images",
-         .otherwise = "the data's or the model's own",
+         .help = "height and width of the images that the model is given",
+         .otherwise = "the data's, else the model's own",
          .offered = kAlsoPaper},
     Knob{.key = "data",
          .flag = "--data",
          .slot = [](Recipe& r) -> Slot { return &r.data; },
          .argument = "DATA",
-         .help = "embedded, cifar10, or a folder of images: FOLDER/train/CLASS/*.png",
-         .otherwise = "embedded to train, else images of the model's own shape",
+         .suggested = data::kNamedSets,
+         .help = "embedded (1,797 handwritten digits inside the program), cifar10 (get it with 'snug data get "
+                 "cifar10'), or a folder of images: FOLDER/train/CLASS/*.png",
+         .otherwise = "embedded to train, else random images of the model's own size",
          .may_change = true},
     // The record of a run's data says whether it is the same with and without them.
     Knob{.key = "skip_bad_images",
@@ -70,7 +71,7 @@ const std::array kKnobs{
          .flag = "--augment",
          .slot = [](Recipe& r) -> Slot { return &r.augment; },
          .argument = "YES|NO",
-         .help = "mirrored and shifted images",
+         .help = "data augmentation: images are mirrored and shifted at random",
          .otherwise = "yes, but not for the embedded digits",
          .offered = Offered::train},
     Knob{.key = "label_smoothing",
@@ -87,7 +88,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.batch; },
          .argument = "N",
          .values = kExamples,
-         .help = "examples per step",
+         .help = "batch size: examples per optimizer step",
          .otherwise = "",
          .offered = kAlsoPaper},
     Knob{.key = "microbatch",
@@ -95,8 +96,8 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.methods.microbatch; },
          .argument = "N",
          .values = kExamples,
-         .help = "examples in memory at a time; their gradients are added up",
-         .otherwise = "all, or what the budget asks for",
+         .help = "gradient accumulation: the batch goes through in parts of N examples, whose gradients are added up",
+         .otherwise = "the whole batch; --budget may choose less",
          .topic = Topic::memory,
          .offered = kAlsoPaper,
          .exactness = Exactness::microbatch,
@@ -107,7 +108,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.min_microbatch; },
          .argument = "N",
          .values = kExamples,
-         .help = "models with batch norm are not split below this",
+         .help = "smallest part of the batch that --budget may choose for a model with batch norm",
          .otherwise = "10",
          .topic = Topic::memory,
          .exactness = Exactness::microbatch,
@@ -117,8 +118,9 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.methods.statistics_group; },
          .argument = "N",
          .values = kExamples,
-         .help = "examples whose batch-norm statistics are taken together, as in microbatches of N",
-         .otherwise = "all in memory",
+         .help = "batch norm takes mean and variance over N examples at a time (ghost batch norm), however many are "
+                 "in memory",
+         .otherwise = "over all that are in memory",
          .topic = Topic::memory,
          .exactness = Exactness::microbatch,
          .plan_says = PlanSays::form},
@@ -127,7 +129,8 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.methods.precision; },
          .argument = "TYPE",
          .values = Choices(kPrecisions),
-         .help = "what values are stored in: fp32, bf16 or fp16",
+         .help = "low precision: weights, gradients, optimizer state and activations in fp32, bf16 or fp16, without a "
+                 "copy of the weights in fp32",
          .otherwise = "fp32",
          .topic = Topic::memory,
          .offered = kAlsoPaper,
@@ -139,8 +142,9 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.rounding; },
          .argument = "HOW",
          .values = Choices(kRoundings),
-         .help = "of updates of 16 bits: nearest, or stochastic, so that small ones survive",
-         .otherwise = "stochastic in bf16",
+         .help = "how 16-bit weights and momentum are rounded after an update: nearest, or stochastic (up or down at "
+                 "random, so that small updates are not lost)",
+         .otherwise = "stochastic in bf16, nearest in fp16",
          .topic = Topic::memory,
          .offered = Offered::program},
     Knob{.key = "loss_scale_growth",
@@ -156,10 +160,13 @@ const std::array kKnobs{
          .flag = "--checkpoint",
          .slot = [](Recipe& r) -> Slot { return &r.methods.checkpoint; },
          .argument = "STRATEGY",
-         .help = "what is kept for backward, which recomputes the rest: none, no-bn, sqrt, log, chen, every-M, residual-M, "
-                 "residual-M*, or with at most that much beside the states optimal:BYTES (least time) or greedy:BYTES (no chain "
-                 "needed)",
-         .otherwise = "none, or what the budget asks for",
+         .suggested = checkpoint_names(),
+         .help = "gradient checkpointing: which activations stay in memory; backward recomputes the others. none: all "
+                 "stay; no-bn: all but batch norm's; sqrt, log, chen: those between segments of the model; every-M: "
+                 "of every M-th layer; residual-M, residual-M*: of every M-th residual block; optimal:BYTES: the "
+                 "fastest choice with that much memory beside weights and optimizer state; greedy:BYTES: a good one, "
+                 "for models that are no chain of layers",
+         .otherwise = "none; --budget may choose",
          .topic = Topic::memory,
          .offered = kAlsoPaper,
          .exactness = Exactness::exact,
@@ -170,8 +177,9 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.methods.compress_bits; },
          .argument = "BITS",
          .values = Choices(kCompressBits),
-         .help = "activations are stored in 8, 4 or 2 bits per element until backward, rounded stochastically; on the CPU so far",
-         .otherwise = "as they are",
+         .help = "activation compression: 8, 4 or 2 bits per element from forward to backward, rounded at random; on "
+                 "the CPU only",
+         .otherwise = "not compressed; --budget may choose 4 with --allow compressed",
          .topic = Topic::memory,
          .exactness = Exactness::compressed,
          .is_chosen = true,
@@ -181,8 +189,9 @@ const std::array kKnobs{
          .flag = "--fuse-update",
          .slot = [](Recipe& r) -> Slot { return &r.methods.fuse_update; },
          .argument = "YES|NO",
-         .help = "update weights in backward, as soon as their gradients are there, so that these are not kept",
-         .otherwise = "no, or what the budget asks for",
+         .help = "update each weight during backward, as soon as its gradient is complete, so that gradients are not "
+                 "all in memory at once",
+         .otherwise = "no; --budget may choose",
          .topic = Topic::memory,
          .exactness = Exactness::exact,
          .is_chosen = true,
@@ -191,7 +200,8 @@ const std::array kKnobs{
          .flag = "--prepack-weights",
          .slot = [](Recipe& r) -> Slot { return &r.methods.prepack_weights; },
          .argument = "YES|NO",
-         .help = "keep the copies of weights that kernels otherwise make at every run: faster, and larger",
+         .help = "keep weights a second time in the layout that kernels read, instead of copying them every time: "
+                 "faster, more memory",
          .otherwise = "no",
          .topic = Topic::memory,
          .exactness = Exactness::exact,
@@ -200,7 +210,8 @@ const std::array kKnobs{
          .flag = "--offload",
          .slot = [](Recipe& r) -> Slot { return &r.methods.offload; },
          .argument = "YES|NO",
-         .help = "activations wait for backward in host memory, copied there and back without overlap so far",
+         .help = "CPU offload: activations are moved to host memory until backward, without overlap of copies and "
+                 "computing so far",
          .otherwise = "no",
          .topic = Topic::memory,
          .exactness = Exactness::exact,
@@ -209,16 +220,17 @@ const std::array kKnobs{
          .flag = "--budget",
          .slot = [](Recipe& r) -> Slot { return &r.budget_bytes; },
          .argument = "BYTES",
-         .help = "memory that training may take, as in 24MB or 6.4MiB",
-         .otherwise = "no limit",
+         .help = "memory limit, such as 24MB or 6.4MiB, for weights, gradients, optimizer state, activations and "
+                 "kernels' scratch; the fastest way to train that fits is taken",
+         .otherwise = "no limit: the whole batch at once, nothing recomputed",
          .topic = Topic::memory,
          .offered = kPlans},
     Knob{.key = "workspace_limit",
          .flag = "--workspace-limit",
          .slot = [](Recipe& r) -> Slot { return &r.methods.workspace_limit; },
          .argument = "BYTES",
-         .help = "largest workspace of a kernel, such as 16MB",
-         .otherwise = "no limit",
+         .help = "largest scratch (workspace) of a kernel, such as 16MB",
+         .otherwise = "no limit; --budget may choose",
          .topic = Topic::memory,
          .exactness = Exactness::reassociated,
          .is_chosen = true,
@@ -227,10 +239,12 @@ const std::array kKnobs{
          .flag = "--allow",
          .slot = [](Recipe& r) -> Slot { return &r.allow; },
          .argument = "LIST",
-         .help = "how far a plan may go for a budget: exact (the same bits), reassociated (sums in another order), microbatch "
-                 "(statistics of parts of the batch); beside them precision (16 bits), compressed (activations are stored in 4 "
-                 "bits until backward), sparse (part of the weights, where nothing else fits)",
-         .otherwise = "the first three",
+         .suggested = rung_names(),
+         .help = "what --budget may change in the results, separated by commas: exact (nothing: the same bits), "
+                 "reassociated (sums in another order), microbatch (batch norm over parts of the batch), precision "
+                 "(numbers in 16 bits), compressed (activations in 4 bits), sparse (only part of the weights, where "
+                 "nothing else fits)",
+         .otherwise = "exact,reassociated,microbatch",
          .topic = Topic::memory,
          .plan_says = PlanSays::how},
     Knob{.key = "device",
@@ -238,14 +252,14 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.device; },
          .argument = "DEVICE",
          .values = Choices(kDevices),
-         .help = "cpu or cuda",
+         .help = "cpu, or cuda for a GPU",
          .otherwise = ""},
     Knob{.key = "threads",
          .flag = "--threads",
          .slot = [](Recipe& r) -> Slot { return &r.threads; },
          .argument = "N",
          .values = CountRange{1, 1024},
-         .help = "threads that will run it",
+         .help = "number of CPU threads",
          .otherwise = "all cores"},
     Knob{.key = "seed",
          .flag = "--seed",
@@ -261,7 +275,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.epochs; },
          .argument = "N",
          .values = CountRange{1, 1'000'000'000},
-         .help = "times through the data",
+         .help = "passes over the training data",
          .otherwise = "1",
          .topic = Topic::length,
          .offered = Offered::train,
@@ -271,7 +285,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.steps; },
          .argument = "N",
          .values = kSteps,
-         .help = "batches to train on, instead of epochs",
+         .help = "optimizer steps, instead of --epochs",
          .otherwise = "",
          .topic = Topic::length,
          .offered = Offered::train,
@@ -281,7 +295,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.eval_every; },
          .argument = "STEPS",
          .values = kSteps,
-         .help = "how often to test",
+         .help = "evaluate on the test data every so many steps",
          .otherwise = "after every epoch",
          .topic = Topic::length,
          .offered = Offered::train,
@@ -291,7 +305,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.snapshot_every; },
          .argument = "STEPS",
          .values = kSteps,
-         .help = "how often to save",
+         .help = "save weights and optimizer state every so many steps, to resume from",
          .otherwise = "after every epoch",
          .topic = Topic::length,
          .offered = Offered::train,
@@ -301,7 +315,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.keep; },
          .argument = "N",
          .values = CountRange{1, 1'000'000},
-         .help = "newest snapshots that stay, beside the best",
+         .help = "how many of the newest snapshots are kept, beside the best",
          .otherwise = "",
          .topic = Topic::length,
          .offered = Offered::train,
@@ -310,7 +324,7 @@ const std::array kKnobs{
          .flag = "--freeze",
          .slot = [](Recipe& r) -> Slot { return &r.freeze; },
          .argument = "PREFIX",
-         .help = "parameters whose names begin with PREFIX are not trained; may be repeated",
+         .help = "freeze the parameters whose names begin with PREFIX: no gradients, no updates; may be repeated",
          .otherwise = "",
          .topic = Topic::weights,
          .offered = kAlsoPaper,
@@ -319,8 +333,8 @@ const std::array kKnobs{
          .flag = "--init",
          .slot = [](Recipe& r) -> Slot { return &r.init; },
          .argument = "FILE",
-         .help = "weights to start from: a safetensors file, the index.json of a sharded one, or a folder with either; a "
-                 "classifier of other classes starts from random values",
+         .help = "pretrained weights to start from: a safetensors file, the index.json of a sharded one, or a folder "
+                 "with either; a last layer for another number of classes starts at random",
          .otherwise = "",
          .topic = Topic::weights,
          .offered = Offered::train},
@@ -328,7 +342,7 @@ const std::array kKnobs{
          .flag = "--init-prefix",
          .slot = [](Recipe& r) -> Slot { return &r.init_prefix; },
          .argument = "PREFIX",
-         .help = "what names in --init begin with and the model's do not, as in model.",
+         .help = "what the names in --init begin with and the model's do not, as in model.",
          .otherwise = "",
          .topic = Topic::weights,
          .offered = Offered::train},
@@ -336,7 +350,8 @@ const std::array kKnobs{
          .flag = "--init-partial",
          .slot = [](Recipe& r) -> Slot { return &r.init_partial; },
          .argument = "",
-         .help = "take from --init what the model has; what is not there starts from initial values",
+         .help = "ignore names in --init that the model lacks, and start what is missing there at random (as with "
+                 "strict=False)",
          .otherwise = "",
          .topic = Topic::weights,
          .offered = Offered::train,
@@ -346,7 +361,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.optimizer.learning_rate; },
          .argument = "R",
          .values = NumberRange{0, 1e6, false},
-         .help = "learning rate of SGD",
+         .help = "learning rate of the optimizer, SGD",
          .otherwise = "",
          .topic = Topic::optimizer,
          .offered = Offered::train,
@@ -356,14 +371,14 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.optimizer.momentum; },
          .argument = "M",
          .values = NumberRange{0, 1},
-         .help = "fraction of the last update that is kept",
+         .help = "momentum of SGD; 0, with --nesterov no: none",
          .otherwise = "",
          .topic = Topic::optimizer},
     Knob{.key = "optimizer.nesterov",
          .flag = "--nesterov",
          .slot = [](Recipe& r) -> Slot { return &r.optimizer.nesterov; },
          .argument = "YES|NO",
-         .help = "Nesterov's momentum, or plain heavy-ball",
+         .help = "Nesterov momentum, or classical (heavy-ball) momentum",
          .otherwise = "",
          .topic = Topic::optimizer},
     Knob{.key = "optimizer.weight_decay",
@@ -371,7 +386,7 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.optimizer.weight_decay; },
          .argument = "D",
          .values = NumberRange{0, 1e6},
-         .help = "weight decay",
+         .help = "weight decay (L2 penalty)",
          .otherwise = "",
          .topic = Topic::optimizer,
          .offered = Offered::train},
@@ -380,14 +395,14 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.optimizer.clip_norm; },
          .argument = "N",
          .values = NumberRange{0, 1e30, false},
-         .help = "clip the gradients' total norm to this",
+         .help = "gradient clipping: largest norm of all gradients together (as clip_grad_norm_)",
          .otherwise = "no clipping",
          .topic = Topic::optimizer},
     Knob{.key = "optimizer.drop_gradients",
          .flag = "--drop-gradients",
          .slot = [](Recipe& r) -> Slot { return &r.methods.drop_gradients; },
          .argument = "",
-         .help = "add gradients to the momentum at once, so that they are not kept; with --nesterov no, on the CPU so far",
+         .help = "add gradients to the momentum at once instead of storing them; needs --nesterov no; on the CPU only",
          .otherwise = "",
          .topic = Topic::optimizer,
          .exactness = Exactness::reassociated,
@@ -399,119 +414,14 @@ const std::array kKnobs{
          .slot = [](Recipe& r) -> Slot { return &r.methods.momentum_bits; },
          .argument = "BITS",
          .values = Choices(kMomentumBits),
-         .help = "8: the momentum of large parameters is kept in codes of 8 bits; on the CPU so far",
-         .otherwise = "32, as the parameters",
+         .help = "8-bit optimizer state: with 8, the momentum of large parameters takes 8 bits per element; on the "
+                 "CPU only",
+         .otherwise = "32: stored as --precision says",
          .topic = Topic::optimizer,
          .exactness = Exactness::compressed,
          .plan_says = PlanSays::form,
          .cpu_alone = true,
          .is_quiet = true},
-    Knob{.key = "schedule.kind",
-         .flag = "--schedule",
-         .slot = [](Recipe& r) -> Slot { return &r.schedule.kind; },
-         .argument = "KIND",
-         .values = Choices(kSchedules),
-         .help = "the learning rate over time: constant, step or cosine",
-         .otherwise = "",
-         .topic = Topic::schedule,
-         .offered = Offered::train,
-         .may_change = true},
-    Knob{.key = "schedule.warmup_steps",
-         .flag = "--warmup-steps",
-         .slot = [](Recipe& r) -> Slot { return &r.schedule.warmup_steps; },
-         .argument = "N",
-         .values = CountRange{0, kSteps.most},
-         .help = "steps in which the learning rate rises from 0",
-         .otherwise = "",
-         .topic = Topic::schedule,
-         .offered = Offered::train,
-         .may_change = true},
-    Knob{.key = "schedule.milestones",
-         .flag = "--milestones",
-         .slot = [](Recipe& r) -> Slot { return &r.schedule.milestones; },
-         .argument = "E,E",
-         .values = NumberRange{0, 1e9, false},
-         .help = "epochs after which 'step' multiplies the rate by --gamma",
-         .otherwise = "",
-         .topic = Topic::schedule,
-         .offered = Offered::train,
-         .may_change = true},
-    Knob{.key = "schedule.gamma",
-         .flag = "--gamma",
-         .slot = [](Recipe& r) -> Slot { return &r.schedule.gamma; },
-         .argument = "G",
-         .values = NumberRange{0, 1, false},
-         .help = "factor of the learning rate at each of --milestones",
-         .otherwise = "",
-         .topic = Topic::schedule,
-         .offered = Offered::train,
-         .may_change = true},
-    Knob{.key = "schedule.final",
-         .flag = "",
-         .slot = [](Recipe& r) -> Slot { return &r.schedule.final; },
-         .argument = "SHARE",
-         .values = NumberRange{0, 1},
-         .help = "the share of the learning rate that 'cosine' ends with",
-         .otherwise = "",
-         .topic = Topic::schedule,
-         .offered = Offered::nowhere,
-         .may_change = true},
-    Knob{.key = "sparse.nonzero",
-         .flag = "--nonzero",
-         .slot = [](Recipe& r) -> Slot { return &r.methods.nonzero; },
-         .argument = "SHARE",
-         .values = NumberRange{0.0001, 1},
-         .help = "share of the convolutions' weights, all but the first, that is stored and trained, as in 0.3",
-         .otherwise = "1",
-         .topic = Topic::memory,
-         .offered = kAlsoPaper,
-         .exactness = Exactness::sparse,
-         .is_chosen = true,
-         .plan_says = PlanSays::form},
-    Knob{.key = "sparse.method",
-         .flag = "",
-         .slot = [](Recipe& r) -> Slot { return &r.sparse.method; },
-         .argument = "METHOD",
-         .values = Choices(kSparseMethods),
-         .help = "how the pattern of stored weights moves: fixed, set or dsr",
-         .otherwise = "",
-         .topic = Topic::memory,
-         .offered = Offered::nowhere},
-    Knob{.key = "sparse.rewire_every",
-         .flag = "",
-         .slot = [](Recipe& r) -> Slot { return &r.sparse.rewire_every; },
-         .argument = "STEPS",
-         .help = "after how many steps the pattern is rewired, between milestones; 0: never",
-         .otherwise = "",
-         .topic = Topic::memory,
-         .offered = Offered::nowhere},
-    Knob{.key = "sparse.rewire_milestones",
-         .flag = "",
-         .slot = [](Recipe& r) -> Slot { return &r.sparse.rewire_milestones; },
-         .argument = "EPOCHS",
-         .values = NumberRange{0, 1e9, false},
-         .help = "epochs after which the next of sparse.rewire_every holds",
-         .otherwise = "",
-         .topic = Topic::memory,
-         .offered = Offered::nowhere},
-    Knob{.key = "sparse.rewire_fraction",
-         .flag = "",
-         .slot = [](Recipe& r) -> Slot { return &r.sparse.rewire_fraction; },
-         .argument = "SHARE",
-         .values = NumberRange{0, 1},
-         .help = "share of all weights of the sparse tensors, zero or not, that is rewired at a time",
-         .otherwise = "",
-         .topic = Topic::memory,
-         .offered = Offered::nowhere},
-    Knob{.key = "sparse.threshold",
-         .flag = "",
-         .slot = [](Recipe& r) -> Slot { return &r.sparse.threshold; },
-         .argument = "T",
-         .values = NumberRange{0, 1e6},
-         .help = "weights below it are pruned, in the beginning",
-         .otherwise = "",
-         .topic = Topic::memory,
-         .offered = Offered::nowhere},
 };
 
 }  // namespace
@@ -525,16 +435,25 @@ std::string_view heading_of(Topic topic) {
     case Topic::optimizer:
       return "optimizer";
     case Topic::schedule:
-      return "learning rate over time";
+      return "learning-rate schedule";
     case Topic::length:
-      return "length, tests and snapshots";
+      return "length, evaluation and snapshots";
     case Topic::weights:
       return "weights";
   }
   throw InternalError("a topic without a heading");
 }
 
-std::span<const Knob> knobs() { return kKnobs; }
+// In the order in which a recipe is printed. Help lists a topic's knobs in this order, too.
+std::span<const Knob> knobs() {
+  static const std::vector<Knob> all = [] {
+    std::vector<Knob> rows(kFirst.begin(), kFirst.end());
+    const std::span<const Knob> last = schedule_and_sparse_knobs();
+    rows.insert(rows.end(), last.begin(), last.end());
+    return rows;
+  }();
+  return all;
+}
 
 bool has_knob(std::string_view key) { return std::ranges::find(kKnobs, key, &Knob::key) != kKnobs.end(); }
 
@@ -543,8 +462,9 @@ std::string_view name_of(const Knob& knob, SaidBy said_by) {
 }
 
 const Knob& knob(std::string_view key) {
-  const auto* const found = std::ranges::find(kKnobs, key, &Knob::key);
-  SNUG_CHECK(found != kKnobs.end(), "a recipe has no key '{}'", key);
+  const std::span<const Knob> all = knobs();
+  const auto found = std::ranges::find(all, key, &Knob::key);
+  SNUG_CHECK(found != all.end(), "a recipe has no key '{}'", key);
   return *found;
 }
 

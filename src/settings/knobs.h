@@ -74,6 +74,7 @@ struct Knob {
   Slot (*slot)(Recipe&);
   std::string_view argument;  // what help calls the flag's value; empty: the flag takes none
   std::variant<std::monostate, CountRange, NumberRange, Choices> values{};
+  Choices suggested{};  // some of the values where not all can be listed
   std::string_view help;
   std::string_view otherwise;  // what holds when nothing is told; empty: the value that a recipe begins with
   Topic topic = Topic::model;
@@ -102,6 +103,11 @@ KeyParts parts_of(const Knob& knob);
 
 // "examples per step (default: 100)"
 std::string help_of(const Knob& knob);
+
+// Values that the flag takes, all or some; none where they are numbers or texts of any kind.
+std::vector<std::string_view> example_values(const Knob& knob);
+// Whether the flag takes several values with commas between them.
+bool takes_list(const Knob& knob);
 
 // What is wrong with a value, as the end of a sentence that begins with the knob's name; nothing when it is as it was before
 // anything was told.

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 // All of it here: the library that Debian builds would be one more to ship for the sake of one file.
 #define TOML_HEADER_ONLY 1  // NOLINT(cppcoreguidelines-macro-usage)
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/printable.h"
 
 namespace snug::settings {
@@ -19,22 +20,6 @@ struct RecipeTable::File {
 };
 
 namespace {
-
-// How many letters have to be changed, added or left out.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
 
 std::int64_t line_of(const toml::node* node) { return node == nullptr ? 0 : node->source().begin.line; }
 
@@ -255,7 +240,9 @@ void RecipeTable::read(const std::string& key, std::optional<DType>& value) {
   const auto found = find<std::string>(key, "a text");
   if (!found) return;
   value = parse_precision(*found);
-  if (!value) refuse(prefix_ + key, fmt::format("is '{}'; it can be fp32, fp16, bf16", *found));
+  constexpr std::array<std::string_view, 3> kNames{"fp32", "fp16", "bf16"};
+  if (!value)
+    refuse(prefix_ + key, fmt::format("is '{}'; it can be {}{}", *found, fmt::join(kNames, ", "), did_you_mean(*found, kNames)));
 }
 
 void RecipeTable::read(const std::string& key, std::optional<CheckpointStrategy>& value) {
@@ -290,11 +277,11 @@ void RecipeTable::refuse_unknown_keys() const {
   if (node == nullptr) return;
   for (const auto& [key, value] : *node->as_table()) {
     if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
-    const auto nearest = std::min_element(known_.begin(), known_.end(), [&, &name = key](const auto& a, const auto& b) {
-      return edit_distance(name.str().substr(0, 100), a) < edit_distance(name.str().substr(0, 100), b);
-    });
-    throw_user_error("{}: there is no key '{}{}'; the nearest is '{}{}'", at_line(file_->source, line_of(&value)), prefix_,
-                     printable(key.str()), prefix_, *nearest);
+    const std::vector<std::string_view> names(known_.begin(), known_.end());
+    const auto meant = nearest(key.str(), names);
+    throw_user_error("{}: there is no key '{}{}'; {}", at_line(file_->source, line_of(&value)), prefix_, printable(key.str()),
+                     meant ? fmt::format("did you mean {}{}?", prefix_, *meant)
+                           : fmt::format("the keys {}are {}", prefix_.empty() ? "" : "of this table ", fmt::join(names, ", ")));
   }
 }
 

@@ -39,7 +39,7 @@ class RecipeTable {
   void read(const std::string& key, std::optional<DType>& value);               // "bf16"
   void read(const std::string& key, std::optional<CheckpointStrategy>& value);  // "residual-2*"
 
-  // UserError about the first key that no call has named, with the nearest that one has.
+  // UserError about the first key that no call has named, with the nearest that one has, or with all of them.
   void refuse_unknown_keys() const;
   // UserError: source, line of the key ("optimizer.momentum") where it stands, the key, the sentence.
   [[noreturn]] void refuse(const std::string& key, const std::string& sentence) const;

@@ -37,10 +37,6 @@ INSTANTIATE_TEST_SUITE_P(Commands, BadInputs,
                                                   "no command is given; the commands are train, plan, profile, sweep, eval, "
                                                   "predict, export, report and data (see 'snug "
                                                   "--help')"},
-                                         BadInput{"trian",
-                                                  "there is no command 'trian'; the commands are train, plan, profile, sweep, "
-                                                  "eval, predict, export, report and data (see 'snug "
-                                                  "--help')"},
                                          BadInput{"help",
                                                   "there is no command 'help'; the commands are train, plan, profile, sweep, "
                                                   "eval, predict, export, report and data (see 'snug "
@@ -127,6 +123,42 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"plan small-cnn --batch 4 --checkpoint residual-2",
                  "'small-cnn' has no residual blocks, so checkpoint 'residual-2' is not possible; use sqrt, log or "
                  "every-M"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    DidYouMean, BadInputs,
+    testing::Values(
+        BadInput{"trian", "there is no command 'trian'; did you mean train? (see 'snug --help')"},
+        BadInput{"prof small-cnn", "there is no command 'prof'; did you mean profile? (see 'snug --help')"},
+        BadInput{"--versoin", "there is no flag '--versoin'; did you mean --version? (see 'snug --help')"},
+        BadInput{"train --step 5", "'snug train' has no flag '--step'; did you mean --steps? (see 'snug train --help')"},
+        BadInput{"train small-cnn --lr=0.1",
+                 "'snug train' has no flag '--lr=0.1'; did you mean --learning-rate? (see 'snug train --help')"},
+        BadInput{"plan wrn-28-2 --batch-size 4",
+                 "'snug plan' has no flag '--batch-size'; did you mean --batch? (see 'snug plan --help')"},
+        BadInput{"eval x -best", "'snug eval' has no flag '-best'; did you mean --best? (see 'snug eval --help')"},
+        BadInput{"plan small-cnn --precision bf-16", "--precision is 'bf-16'; it can be fp32, fp16, bf16; did you mean bf16?"},
+        BadInput{"train small-cnn --schedule cos", "--schedule is 'cos'; it can be constant, step, cosine; did you mean cosine?"},
+        BadInput{"plan small-cnn --device cud", "--device is 'cud'; it can be cpu, cuda; did you mean cuda?"},
+        BadInput{"plan small-cnn --allow exact,compresed",
+                 "--allow is 'compresed'; it can be exact, reassociated, microbatch, precision, compressed, sparse; did you mean "
+                 "compressed?"},
+        BadInput{"plan small-cnn --checkpoint optimum",
+                 "checkpoint is 'optimum'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a "
+                 "limit as in optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*; did you mean "
+                 "optimal?"},
+        BadInput{"profile small-cnn --accounting papre", "--accounting takes real or paper, not 'papre'; did you mean paper?"},
+        BadInput{"plan small-cnn --data embeded",
+                 "data 'embeded' cannot be read: there is no such folder; give embedded, cifar10 or the path of a folder; did "
+                 "you mean embedded?"},
+        BadInput{"plan resnet50",
+                 "there is no model 'resnet50'; known are wrn-D-K, preresnet-D, resnet-18, resnet-50, vgg-16, small-cnn (D and "
+                 "K are numbers, as in wrn-28-2); did you mean resnet-50?"}));
+
+TEST(BadInput, AMistypedPassIsNamedWithTheNearest) {
+  const Ended ended = run_snug({"plan", "small-cnn", "--dump-after", "share-byte"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_TRUE(ended.err.ends_with("; did you mean share_bytes?\n")) << ended.err;
+}
 
 // What the library refuses comes through in its own words.
 TEST(BadInput, AnUnknownModelIsNamedWithTheKnownOnes) {

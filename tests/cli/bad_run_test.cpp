@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
     Recipes, BadRuns,
     testing::Values(
         Bad{"train {dir}/missing.toml", "'{dir}/missing.toml' cannot be read: No such file or directory"},
-        Bad{"train {dir}/typo.toml", "'{dir}/typo.toml', line 2: there is no key 'bach'; the nearest is 'batch'"},
+        Bad{"train {dir}/typo.toml", "'{dir}/typo.toml', line 2: there is no key 'bach'; did you mean batch?"},
         Bad{"train {dir}/syntax.toml",
             "'{dir}/syntax.toml', line 1: this is not TOML: Error while parsing key-value pair: expected value, saw '\\n'"},
         Bad{"train {dir}/type.toml", "'{dir}/type.toml', line 2: batch must be a whole number"},

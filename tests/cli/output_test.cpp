@@ -49,6 +49,32 @@ TEST(Output, HelpOfACommandListsItsFlags) {
   EXPECT_TRUE(contains(run_snug({"profile", "--help"}).out, "\n  --accounting"));
 }
 
+TEST(Output, HelpOfEveryCommandFitsATerminal) {
+  for (const char* command : {"train", "plan", "profile", "sweep", "eval", "predict", "export", "report", "data"}) {
+    expect_fits_a_terminal(run_snug({command, "--help"}).out);
+  }
+}
+
+// What a method is called elsewhere leads to its flag.
+TEST(Output, HelpNamesMethodsAsUsersKnowThem) {
+  const std::string help = run_snug({"train", "--help"}).out;
+  for (const auto& [flag, name] : {std::pair<std::string, std::string>{"--microbatch N", "gradient accumulation"},
+                                   {"--checkpoint STRATEGY", "gradient checkpointing"},
+                                   {"--precision TYPE", "low precision"},
+                                   {"--offload YES|NO", "CPU offload"},
+                                   {"--batch N", "batch size"},
+                                   {"--augment YES|NO", "data augmentation"},
+                                   {"--clip-norm N", "gradient clipping"},
+                                   {"--schedule KIND", "learning-rate schedule"},
+                                   {"--weight-decay D", "weight decay"},
+                                   {"--nonzero SHARE", "pruning"},
+                                   {"--init FILE", "pretrained weights"}}) {
+    const std::size_t at = help.find("\n  " + flag);
+    ASSERT_NE(at, std::string::npos) << flag;
+    EXPECT_TRUE(contains(help.substr(at, help.find("\n  -", at + 1) - at), name)) << flag;
+  }
+}
+
 TEST(Output, EveryExampleInTheHelpWorks) {
   const support::TemporaryFolder folder;  // some write files
   const auto go_there = [&] {

@@ -142,8 +142,19 @@ TEST(Zoo, UnknownNamesAreAnsweredWithTheKnownOnes) {
   for (const std::string name :
        {"", "resnet-34", "wrn", "wrn-", "wrn-28", "wrn-28-2-3", "wrn-28-x", "wrn-28-2x", "wrn--28-2", "wrn-28-0", "preresnet",
         "preresnet-110-2", "vgg-16 ", "WRN-28-2", "wrn-99999999999999999999-2"}) {
-    EXPECT_EQ(refusal(name), "there is no model '" + name + "'" + known);
+    EXPECT_TRUE(refusal(name).starts_with("there is no model '" + name + "'" + known)) << refusal(name);
   }
+}
+
+TEST(Zoo, MistypedNamesAreAnsweredWithTheNearestOne) {
+  for (const auto& [name, meant] : {std::pair<std::string, std::string>{"resnet50", "resnet-50"},
+                                    {"VGG16", "vgg-16"},
+                                    {"smal_cnn", "small-cnn"},
+                                    {"wrn-28", "wrn-28-2"},
+                                    {"preresnet110", "preresnet-110"}}) {
+    EXPECT_TRUE(refusal(name).ends_with("(D and K are numbers, as in wrn-28-2); did you mean " + meant + "?")) << refusal(name);
+  }
+  for (const char* name : {"resnet-34", "mobilenet"}) EXPECT_TRUE(refusal(name).ends_with("as in wrn-28-2)")) << refusal(name);
 }
 
 TEST(Zoo, ImpossibleDepthsAreAnsweredWithPossibleOnes) {

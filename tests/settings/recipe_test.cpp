@@ -62,7 +62,8 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(Recipe, PrintedRecipeParsesToItself) {
-  for (const Recipe& recipe : {full_recipe(), Recipe{.model = "small-cnn"}, Recipe{.model = "small-cnn", .min_microbatch = 4, .device = "cuda"}}) {
+  for (const Recipe& recipe :
+       {full_recipe(), Recipe{.model = "small-cnn"}, Recipe{.model = "small-cnn", .min_microbatch = 4, .device = "cuda"}}) {
     const std::string text = print_recipe(recipe);
     EXPECT_EQ(parse_recipe(text), recipe) << text;
     EXPECT_EQ(print_recipe(parse_recipe(text)), text);
@@ -109,13 +110,27 @@ TEST(Recipe, BudgetsArePrintedExactly) {
 }
 
 TEST(Recipe, UnknownKeysAreRefusedWithTheNearestKnownOne) {
-  EXPECT_EQ(refusal("model = \"x\"\n\nbacth = 5"), "recipe, line 3: there is no key 'bacth'; the nearest is 'batch'");
+  EXPECT_EQ(refusal("model = \"x\"\n\nbacth = 5"), "recipe, line 3: there is no key 'bacth'; did you mean batch?");
   EXPECT_EQ(refusal("model = \"x\"\n[optimizr]\nmomentum = 1"),
-            "recipe, line 2: there is no key 'optimizr'; the nearest is 'optimizer'");
+            "recipe, line 2: there is no key 'optimizr'; did you mean optimizer?");
   EXPECT_EQ(refusal("model = \"x\"\n[optimizer]\nlr = 1\nmomentun = 0.5"),
-            "recipe, line 3: there is no key 'optimizer.lr'; the nearest is 'optimizer.nesterov'");
+            "recipe, line 3: there is no key 'optimizer.lr'; did you mean optimizer.learning_rate?");
   EXPECT_EQ(refusal("model = \"x\"\nschedule.gama = 1"),
-            "recipe, line 2: there is no key 'schedule.gama'; the nearest is 'schedule.gamma'");
+            "recipe, line 2: there is no key 'schedule.gama'; did you mean schedule.gamma?");
+}
+
+TEST(Recipe, WhereNoKeyIsNearAllOfTheTableAreNamed) {
+  EXPECT_EQ(
+      refusal("model = \"x\"\n[schedule]\npolicy = 1"),
+      "recipe, line 3: there is no key 'schedule.policy'; the keys of this table are kind, warmup_steps, milestones, gamma, "
+      "final");
+}
+
+TEST(Recipe, MistypedChoicesAreRefusedWithTheNearest) {
+  EXPECT_EQ(refusal("model = \"x\"\nprecision = \"bf-16\""),
+            "recipe, line 2: precision is 'bf-16'; it can be fp32, fp16, bf16; did you mean bf16?");
+  EXPECT_EQ(refusal("model = \"x\"\n[schedule]\nkind = \"cosin\""),
+            "recipe, line 3: schedule.kind is 'cosin'; it can be constant, step, cosine; did you mean cosine?");
 }
 
 TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 namespace snug {
 
@@ -25,6 +26,9 @@ constexpr std::array<Kind, 2> kLimited{Kind::optimal, Kind::greedy};
 constexpr std::string_view kEvery = "every-";
 constexpr std::string_view kResidual = "residual-";
 
+constexpr std::array<std::string_view, 10> kNames{"none",    "no-bn",  "sqrt",    "log",        "chen",
+                                                  "optimal", "greedy", "every-2", "residual-2", "residual-2*"};
+
 // M, or nothing when the text is not a whole number of at least 1.
 std::optional<std::int64_t> parse_count(std::string_view text) {
   std::int64_t count = 0;
@@ -40,6 +44,8 @@ Bytes parse_limit(std::string_view text, std::size_t colon) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> checkpoint_names() { return kNames; }
 
 CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
   for (const auto& [name, kind] : kPlain) {
@@ -63,8 +69,8 @@ CheckpointStrategy parse_checkpoint_strategy(std::string_view text) {
   if (!count) {
     throw_user_error(
         "checkpoint is '{}'; it can be none, no-bn, sqrt, log, chen, optimal or greedy (the last two also with a limit, as in "
-        "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1",
-        text.substr(0, 100));
+        "optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1{}",
+        text.substr(0, 100), did_you_mean(text, kNames));
   }
   return {.kind = kind, .every = *count};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,9 @@ struct CheckpointStrategy {
 
   friend bool operator==(const CheckpointStrategy&, const CheckpointStrategy&) = default;
 };
+
+// One of every kind, as parse_checkpoint_strategy takes them.
+std::span<const std::string_view> checkpoint_names();
 
 // "none", "no-bn", "every-3", "residual-2", "residual-2*", "sqrt", "log", "chen", "optimal", "optimal:6.7MB", "greedy:6.7MB";
 // UserError naming them otherwise.
