@@ -455,7 +455,7 @@ std::span<const Knob> knobs() {
   return all;
 }
 
-bool has_knob(std::string_view key) { return std::ranges::find(kKnobs, key, &Knob::key) != kKnobs.end(); }
+bool has_knob(std::string_view key) { return std::ranges::find(knobs(), key, &Knob::key) != knobs().end(); }
 
 std::string_view name_of(const Knob& knob, SaidBy said_by) {
   return said_by == SaidBy::flags && !knob.flag.empty() ? knob.flag : knob.key;
