@@ -88,7 +88,7 @@ TEST_F(FitTest, AGivenMicrobatchIsObeyedOrRefused) {
   request.given.microbatch = 40;
   request.budget = Bytes(1000);
   const std::string message = refusal(request, backend_);
-  EXPECT_NE(message.find("can be trained in with --microbatch 40 is "), std::string::npos) << message;
+  EXPECT_NE(message.find("the smallest budget that it fits with --microbatch 40 is "), std::string::npos) << message;
   EXPECT_NE(message.find("leave out --microbatch"), std::string::npos) << message;
   request.given.microbatch = 41;
   EXPECT_THROW(fit(request, backend_), UserError);
