@@ -2,6 +2,7 @@
 
 #include "api/costs.h"
 #include "api/prepare.h"
+#include "api/process_budget.h"
 #include "api/resume_plan.h"
 #include "api/trained_data.h"
 #include "base/error.h"
@@ -139,6 +140,11 @@ void TrainingRun::describe_plan(const Costs& costs, const Backend& backend, cons
 }
 
 TrainingRun TrainingRun::begin(settings::Recipe recipe, const settings::Told& told, const RunSettings& settings) {
+  if (recipe.process_budget) {
+    if (settings.plan)
+      throw UserError("a plan from a file has its bytes already; leave out --process-budget, or make a plan here");
+    recipe.budget_bytes = arena_budget(recipe, settings);
+  }
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   const data::Description& data = dataset->description();
   say_each(data.notes, settings);

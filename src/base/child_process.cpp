@@ -13,7 +13,8 @@ namespace snug {
 
 namespace {
 
-// What a child sends back: one letter for how it ended, then its result or the failure's message.
+// What a child sends back: one letter for how it ended, then its result or the failure's message; of DoesNotFit the smallest
+// budget first.
 enum class Outcome : char { done = 'd', user_error = 'u', does_not_fit = 'f', internal_error = 'i' };
 
 std::string outcome_of(const std::function<std::string()>& work) {
@@ -23,7 +24,7 @@ std::string outcome_of(const std::function<std::string()>& work) {
   } catch (const UserError& error) {
     return say(Outcome::user_error, error.what());
   } catch (const DoesNotFit& error) {
-    return say(Outcome::does_not_fit, error.what());
+    return say(Outcome::does_not_fit, fmt::format("{} {}", error.smallest_budget_bytes(), error.what()));
   } catch (const std::exception& error) {
     return say(Outcome::internal_error, error.what());
   }
@@ -79,8 +80,10 @@ std::string run_in_child(const std::function<std::string()>& work) {
       return text;
     case Outcome::user_error:
       throw UserError(text);
-    case Outcome::does_not_fit:
-      throw DoesNotFit(text);
+    case Outcome::does_not_fit: {
+      const std::size_t space = text.find(' ');
+      throw DoesNotFit(text.substr(space + 1), std::stoll(text.substr(0, space)));
+    }
     case Outcome::internal_error:
       break;
   }

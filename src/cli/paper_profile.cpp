@@ -1,4 +1,4 @@
-// 'snug profile --accounting paper': the report's rules instead of a plan.
+// 'snug profile --accounting paper': the paper's rules instead of a plan.
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -22,11 +22,11 @@ void refuse_flags_of_plans(const Flags& flags) {
 }
 
 std::int64_t value_bytes(DType precision) {
-  if (precision == DType::bf16) throw UserError("--precision 'bf16' is not in the report; use fp32 or fp16");
+  if (precision == DType::bf16) throw UserError("--precision 'bf16' is not in the paper; use fp32 or fp16");
   return precision == DType::f16 ? 2 : 4;
 }
 
-// Those of the report's figures, and one of each kind.
+// Those of the paper's figures, and one of each kind.
 std::vector<paper::Strategy> strategies_to_compare(const Program& model, const paper::Strategy& asked) {
   std::vector<std::string_view> names{"none", "no-bn", "every-4", "every-16"};
   if (paper::has_residual_units(model)) names.insert(names.end(), {"residual-1", "residual-2", "residual-1*", "residual-2*"});

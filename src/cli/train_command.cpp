@@ -96,6 +96,8 @@ nlohmann::ordered_json result_json(const TrainingRun& run, const train::LoopResu
   const LossFacts& loss = *run.session().loss().facts;
   json[throughput_of(plan.program).field()] = result.units_per_second;
   train::put_overheads(json, train::measure_overheads(run.session()));
+  if (run.recipe().process_budget) json["process_budget_bytes"] = run.recipe().process_budget->count();
+  json["peak_resident_bytes"] = process_memory().peak_resident.count();
   json["peak_mapped_bytes"] = process_memory().peak_mapped.count();
   if (result.train_loss) json[fmt::format("train_{}", loss.metrics[0])] = *result.train_loss;
   if (result.loss_scale) {

@@ -225,6 +225,16 @@ const std::array kFirst{
          .otherwise = "no limit: the whole batch at once, nothing recomputed",
          .topic = Topic::memory,
          .offered = kPlans},
+    Knob{.key = "process_budget",
+         .flag = "--process-budget",
+         .slot = [](Recipe& r) -> Slot { return &r.process_budget; },
+         .argument = "BYTES",
+         .help =
+             "memory for the whole process as the operating system counts it, on a GPU for the device as its driver counts it: "
+             "what training takes beside --budget's memory is measured first, which takes a few steps",
+         .otherwise = "no limit",
+         .topic = Topic::memory,
+         .offered = Offered::train},
     Knob{.key = "workspace_limit",
          .flag = "--workspace-limit",
          .slot = [](Recipe& r) -> Slot { return &r.methods.workspace_limit; },

@@ -47,7 +47,7 @@ struct ScheduleRecipe {
   friend bool operator==(const ScheduleRecipe&, const ScheduleRecipe&) = default;
 };
 
-// How the pattern moves of weights that are stored by their nonzeros (Methods::nonzero). What is not told is as in the report
+// How the pattern moves of weights that are stored by their nonzeros (Methods::nonzero). What is not told is as in the paper
 // (Table 5), whose schedule is for 200 epochs.
 struct SparseRecipe {
   std::string method = "dsr";  // fixed, set or dsr
@@ -74,6 +74,7 @@ struct Recipe {
   std::optional<std::string> rounding;            // of updates of 16 bits, nearest or stochastic; nothing: as suits the precision
   std::optional<std::int64_t> loss_scale_growth;  // steps without overflow after which fp16's loss scale doubles; nothing: 2000
   std::optional<Bytes> budget_bytes;              // written budget = "24MB"
+  std::optional<Bytes> process_budget;            // of the whole process; `budget_bytes` then follows from it
   std::vector<std::string> allow = {"exact", "reassociated", "microbatch"};
   std::string device = "cpu";
   std::int64_t threads = 0;            // 0: all cores

@@ -17,6 +17,11 @@ void take_all(const Told& told, Recipe& recipe, SaidBy said_by) {
     throw_user_error("{} and {} both say how long; leave out one of them", name_of(knob("epochs"), said_by),
                      name_of(knob("steps"), said_by));
   }
+  if (told.contains("budget") && told.contains("process_budget")) {
+    throw_user_error("{} and {} are both budgets; leave out one of them", name_of(knob("budget"), said_by),
+                     name_of(knob("process_budget"), said_by));
+  }
+  if (told.contains("budget")) recipe.process_budget.reset();
   if (epochs) recipe.steps.reset();
   if (steps) recipe.epochs.reset();
   // A recipe's milestones go with its schedule.

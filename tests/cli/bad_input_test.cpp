@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --budget 4MB",
                  "--budget is about plans, and --accounting paper makes none; leave one of them out"},
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --precision bf16",
-                 "--precision 'bf16' is not in the report; use fp32 or fp16"},
+                 "--precision 'bf16' is not in the paper; use fp32 or fp16"},
         BadInput{"profile wrn-28-2 --batch 4 --accounting paper --nonzero 0",
                  "--nonzero takes a number from 0.0001 to 1, not '0'"}));
 
@@ -143,8 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "--allow is 'compresed'; it can be exact, reassociated, microbatch, precision, compressed, sparse; did you mean "
                  "compressed?"},
         BadInput{"plan small-cnn --checkpoint optimum",
-                 "checkpoint is 'optimum'; it can be none, no-bn, sqrt, log, chen, optimal or greedy, these two also with a "
-                 "limit as in optimal:6.7MB, or with a whole number M from 1 every-M, residual-M, residual-M*; did you mean "
+                 "checkpoint is 'optimum'; it can be none, no-bn, sqrt, log, chen, optimal or greedy (the last two also with a "
+                 "limit, as in optimal:6.7MB), or every-M, residual-M or residual-M* with a whole number M from 1; did you mean "
                  "optimal?"},
         BadInput{"profile small-cnn --accounting papre", "--accounting takes real or paper, not 'papre'; did you mean paper?"},
         BadInput{"plan small-cnn --data embeded",
