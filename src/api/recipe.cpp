@@ -10,7 +10,7 @@ Recipe::Recipe(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Recipe::Recipe(const std::string& model) : impl_(std::make_unique<Impl>(Impl{.base = {.model = model}, .told = {}})) {}
 Recipe::Recipe(const Recipe& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
 Recipe& Recipe::operator=(const Recipe& other) {
-  *impl_ = *other.impl_;
+  impl_ = std::make_unique<Impl>(*other.impl_);
   return *this;
 }
 Recipe::Recipe(Recipe&&) noexcept = default;
@@ -33,6 +33,11 @@ Recipe& Recipe::set_each(const std::string& key, const std::vector<std::string>&
   if (values.size() > 1 && !settings::knob(key).repeats) throw_user_error("'{}' takes one value, not {}", key, values.size());
   settings::Recipe tried;  // a bad value is refused here, where it is set
   take(settings::knob(key), values, tried, settings::SaidBy::recipe);
+  // How long, and which budget, is said in one of two ways: the later holds.
+  for (const auto& [one, other] :
+       {std::pair{"epochs", "steps"}, {"steps", "epochs"}, {"budget", "process_budget"}, {"process_budget", "budget"}}) {
+    if (key == one) impl_->told.erase(other);
+  }
   impl_->told[key] = values;
   return *this;
 }

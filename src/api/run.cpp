@@ -41,21 +41,29 @@ Costs costs_of(const RunSettings& settings, const Backend& backend) {
 // From the recipe's `init`, if it has one.
 void begin_with_weights(const settings::Recipe& recipe, train::Session& session, const RunSettings& settings) {
   if (!recipe.init) return;
-  const std::string said =
-      train::import_weights(*recipe.init, session, {.prefix = recipe.init_prefix.value_or(""), .partial = recipe.init_partial});
+  const std::string said = train::import_weights(
+      *recipe.init, session,
+      {.prefix = recipe.init_prefix.value_or(""), .partial = recipe.init_partial, .strict = recipe.init_strict});
   if (!said.empty()) settings.say(said);
+}
+
+// The recipe then asks for the same plan without a search. What it said beside a method that is not taken goes with that.
+void take_methods(const Methods& methods, settings::Recipe& recipe) {
+  recipe.methods = methods;
+  if (!methods.nonzero) recipe.sparse = {};
+  if (methods.statistics_group) recipe.min_microbatch.reset();
 }
 
 // The plan that is given says all that these would. Of the form of the model that was planned the same may be told again.
 void refuse_beside_plan(const settings::Told& told, const std::filesystem::path& plan, const settings::Recipe& asked,
-                        const settings::Recipe& planned, bool says_form) {
+                        const settings::Recipe& planned, bool says_form, settings::SaidBy said_by) {
   for (const auto& [key, texts] : told) {
     const settings::Knob& knob = settings::knob(key);
     if (knob.plan_says == settings::PlanSays::how)
-      throw_user_error("the plan in '{}' is run as it is; leave out {}", plan.string(), knob.flag);
+      throw_user_error("the plan in '{}' is run as it is; leave out {}", plan.string(), name_of(knob, said_by));
     if (knob.plan_says == settings::PlanSays::form && says_form && !is_same(knob, asked, planned)) {
       throw_user_error("the plan in '{0}' was made {1} {2}{3}; leave {2} out, or plan again", plan.string(),
-                       is_told(knob, planned) ? "with" : "without", knob.flag,
+                       is_told(knob, planned) ? "with" : "without", name_of(knob, said_by),
                        is_told(knob, planned) ? " " + show_value(knob, planned) : "");
     }
   }
@@ -72,9 +80,9 @@ Plan plan_from_file(const std::filesystem::path& path, settings::Recipe& recipe,
                                    .momentum_bits = form.momentum_bits,
                                    .statistics_group = form.statistics_group});
   settings::Recipe planned = recipe;
-  planned.methods = plan.methods;
-  if (!planned.methods.nonzero) planned.sparse = {};
-  refuse_beside_plan(told, path, recipe, planned, says_form);
+  take_methods(plan.methods, planned);
+  recipe.methods = normalized(recipe.methods);
+  refuse_beside_plan(told, path, recipe, planned, says_form, settings.said_by);
   recipe = std::move(planned);
   plan = adopt_plan(std::move(plan), path, recipe, data, backend);
   if (!plan.made_for.empty() && plan.made_for != backend.made_for()) {
@@ -91,7 +99,7 @@ Fit plan_for_budget(settings::Recipe& recipe, const data::Description& data, con
   const FitRequest request = fit_request(recipe, data, costs);
   Fit found = fit(request, backend);
   say_each(unkept_limits(request, found.plan), settings);
-  if (recipe.budget_bytes) recipe.methods = found.plan.methods;
+  if (recipe.budget_bytes) take_methods(found.plan.methods, recipe);
   return found;
 }
 
@@ -176,7 +184,7 @@ TrainingRun TrainingRun::begin(settings::Recipe recipe, const settings::Told& to
 
 TrainingRun TrainingRun::resume(const settings::Told& told, const RunSettings& settings) {
   train::RunFolder folder = train::RunFolder::resume(settings.folder);
-  const settings::Recipe recipe = with_whole_paths(settings::resumed_recipe(folder.recipe(), told, settings::SaidBy::flags));
+  const settings::Recipe recipe = with_whole_paths(settings::resumed_recipe(folder.recipe(), told, settings.said_by));
   const train::FoundSnapshot latest = latest_snapshot(folder, settings);
   if (latest.snapshot) settings::refuse_other_run(settings::parse_recipe(latest.snapshot->progress.recipe), recipe);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);

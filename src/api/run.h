@@ -23,8 +23,9 @@ namespace snug {
 struct RunSettings {
   // Where it is kept. To begin, empty: runs/MODEL, or the first of runs/MODEL-2, runs/MODEL-3, ... that is not there.
   std::filesystem::path folder;
-  std::optional<std::filesystem::path> plan;  // a file of 'snug plan --save', to be run as it is
-  std::optional<std::string> costs;           // as in find_costs(); they are only read
+  std::optional<std::filesystem::path> plan;            // a file of 'snug plan --save', to be run as it is
+  std::optional<std::string> costs;                     // as in find_costs(); they are only read
+  settings::SaidBy said_by = settings::SaidBy::recipe;  // whose words a refusal uses
   std::function<void(const std::string&)> say = [](const std::string& /*note*/) {};  // what a user should know, one sentence each
 };
 

@@ -113,10 +113,11 @@ nlohmann::ordered_json result_json(const TrainingRun& run, const train::LoopResu
 }
 
 TrainingRun begin_or_resume(const Flags& flags) {
-  const RunSettings settings{
-      .folder = flags.out.value_or(""), .plan = flags.plan, .costs = flags.costs, .say = [](const std::string& sentence) {
-        note("snug: " + sentence);
-      }};
+  const RunSettings settings{.folder = flags.out.value_or(""),
+                             .plan = flags.plan,
+                             .costs = flags.costs,
+                             .said_by = settings::SaidBy::flags,
+                             .say = [](const std::string& sentence) { note("snug: " + sentence); }};
   if (!flags.resume) return TrainingRun::begin(recipe_of(flags), flags.knobs, settings);
   if (!flags.out) throw UserError("--resume goes on with the run in --out; name its folder, as in --out runs/x --resume");
   constexpr std::string_view kFixed = "a resumed run follows recipe.toml in its folder; leave out {}";

@@ -68,6 +68,15 @@ bool read(std::string_view text, double& share) { return read_number(text, share
 
 }  // namespace
 
+Methods normalized(Methods methods) {
+  if (methods.nonzero == 1) methods.nonzero.reset();
+  if (methods.momentum_bits == 32) methods.momentum_bits.reset();
+  for (std::optional<bool> Methods::*asked : {&Methods::offload, &Methods::drop_gradients, &Methods::prepack_weights}) {
+    if (methods.*asked == false) (methods.*asked).reset();
+  }
+  return methods;
+}
+
 std::string_view precision_name(DType type) {
   const auto* const found = std::ranges::find(kPrecisions, type, &std::pair<std::string_view, DType>::second);
   SNUG_CHECK(found != kPrecisions.end(), "{} is not a precision", name_of(type));

@@ -32,6 +32,10 @@ struct Methods {
   friend bool operator==(const Methods&, const Methods&) = default;
 };
 
+// Without what says "not done": all weights stored, momentum in 32 bits, no pass that runs only when it is asked for. Whether an
+// update may be fused stays: `no` forbids it.
+Methods normalized(Methods methods);
+
 // "fp32", "fp16", "bf16"; nothing when there is no such precision.
 std::string_view precision_name(DType type);
 std::optional<DType> parse_precision(std::string_view name);

@@ -47,9 +47,8 @@ Methods complete(Methods methods, const Program& program) {
   methods.precision = methods.precision.value_or(DType::f32);
   methods.microbatch = program.microbatch;
   methods.checkpoint = methods.checkpoint.value_or(CheckpointStrategy{});
-  if (methods.nonzero == 1) methods.nonzero.reset();
-  if (methods.momentum_bits == 32) methods.momentum_bits.reset();
-  return methods;
+  if (methods.fuse_update == false) methods.fuse_update.reset();
+  return normalized(methods);
 }
 
 namespace {

@@ -11,9 +11,12 @@ std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& 
   quiet.given.microbatch.reset();
   quiet.given.checkpoint.reset();
   quiet.given.compress_bits.reset();
+  if (quiet.given.fuse_update == false) quiet.given.fuse_update.reset();
+  quiet.given = normalized(quiet.given);
   FrontierPoint so_far = plain_point(quiet);
   Methods& methods = so_far.methods;
-  const Methods& chosen = point.methods;
+  Methods chosen = normalized(point.methods);
+  if (chosen.fuse_update == false) chosen.fuse_update.reset();
   std::vector<MethodStep> steps;
   const auto add = [&](std::string method) {
     if (methods == chosen) {

@@ -159,6 +159,8 @@ std::vector<std::string> ways_out(const FitRequest& request, const FrontierPoint
       request.allowed.has(Exactness::reassociated)) {
     ways.push_back(
         fmt::format("take statistics over smaller groups with --statistics-group (now {})", *request.given.statistics_group));
+  } else if (request.given.fuse_update.value_or(false)) {
+    if (batch > 1) ways.emplace_back("leave out --fuse-update, so that the batch can be split");
   } else if (!request.given.microbatch && *smallest.methods.microbatch > 1) {
     // How much it would save: the smallest plan with microbatches of one example.
     FrontierPoint single = smallest;

@@ -163,6 +163,7 @@ class Search {
   std::vector<std::int64_t> sizes() {
     const std::int64_t batch = request_.options.batch;
     if (request_.given.microbatch) return {*request_.given.microbatch};
+    if (request_.given.fuse_update.value_or(false)) return {batch};  // a gradient is complete in backward only then
     const bool norm = depends_on_microbatch(request_);
     if (!request_.allowed.has(norm ? Exactness::microbatch : Exactness::reassociated)) return {batch};
     if (const auto group = request_.given.statistics_group) return even_splits_in_groups(batch, *group);

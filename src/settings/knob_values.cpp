@@ -179,13 +179,8 @@ struct Taker {
 
   void operator()(std::string* value) const { *value = text(); }
   void operator()(bool* value) const {
-    if (knob.argument.empty()) {
-      *value = true;
-    } else if (text() == "yes" || text() == "no") {
-      *value = text() == "yes";
-    } else {
-      throw_user_error("{} is yes or no, not '{}'", name, text());
-    }
+    if (text() != "yes" && text() != "no") throw_user_error("{} is yes or no, not '{}'", name, text());
+    *value = text() == "yes";
   }
   void operator()(std::int64_t* value) const {
     const auto* choices = std::get_if<Choices>(&knob.values);

@@ -62,9 +62,11 @@ void check_optimizer(const OptimizerRecipe& optimizer, const Methods& methods, C
 // What another device than the CPU does not do so far, told or allowed.
 void check_device(const Recipe& recipe, Checker& check) {
   if (recipe.device == "cpu") return;
+  Recipe done = recipe;
+  done.methods = normalized(recipe.methods);
   for (const Knob& knob : knobs()) {
     if (!knob.cpu_alone) continue;
-    check.require(is_same(knob, recipe, Recipe()), knob.key,
+    check.require(is_same(knob, done, Recipe()), knob.key,
                   fmt::format("is for the CPU so far; leave it out, or use {}", check.say("device = \"cpu\"", "--device cpu")));
     if (!knob.is_chosen) continue;
     const std::string_view level = name_of(*knob.exactness);
@@ -119,10 +121,12 @@ std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
                 fmt::format("goes only with {}", check.say("precision = \"fp16\"", "--precision fp16")));
   if (const auto objection = objection_to_allowance(recipe.allow)) check.require(false, "allow", *objection);
   check.require(!recipe.epochs || !recipe.steps, "steps", "cannot stand beside epochs; give one of the two");
-  for (const std::string_view key : {"init_prefix", "init_partial"}) {
+  for (const std::string_view key : {"init_prefix", "init_partial", "init_strict"}) {
     check.require(is_same(knob(key), recipe, Recipe()) || recipe.init, key,
                   fmt::format("is about the weights that {} names; give that, or leave it out", check.name("init")));
   }
+  check.require(!recipe.init_strict || !recipe.init_partial, "init_strict",
+                fmt::format("and {} contradict one another; leave out one of them", check.name("init_partial")));
   check_device(recipe, check);
   check_optimizer(recipe.optimizer, recipe.methods, check);
   check_schedule(recipe.schedule, check);

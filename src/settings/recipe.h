@@ -87,6 +87,7 @@ struct Recipe {
   std::vector<std::string> freeze;             // prefixes of parameter names
   std::optional<std::string> init;             // weights to begin with: a file, an index or a folder
   std::optional<std::string> init_prefix;      // what names there begin with, and the model's do not
+  bool init_strict = false;                    // all of them, and none drawn anew for other classes
   bool init_partial = false;                   // they need not be all, and there may be more
   OptimizerRecipe optimizer;
   ScheduleRecipe schedule;

@@ -88,6 +88,7 @@ const std::array kRows{
          .flag = "",
          .slot = [](Recipe& r) -> Slot { return &r.sparse.rewire_every; },
          .argument = "STEPS",
+         .values = NumberRange{0, 1e9},
          .help = "after how many steps the pattern is rewired, between milestones; 0: never",
          .otherwise = "",
          .topic = Topic::memory,

@@ -42,6 +42,11 @@ void leave_no_choice(Recipe& recipe) {
 
 Recipe told_recipe(Recipe recipe, const Told& told, SaidBy said_by) {
   take_all(told, recipe, said_by);
+  // Earlier versions wrote fp32 where nothing was told; beside a list that allows 16 bits it can mean nothing else.
+  if (!told.contains("precision") && recipe.methods.precision == DType::f32 &&
+      std::ranges::find(recipe.allow, "precision") != recipe.allow.end()) {
+    recipe.methods.precision.reset();
+  }
   leave_no_choice(recipe);
   check_recipe(recipe, said_by);
   return recipe;

@@ -193,7 +193,7 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
                      in_quotes(options.prefix), in_quotes(named.first_other));
   }
   std::vector<StateId> states = io::states_of(program, kWeightRoles);
-  const OtherClassifier other = find_other_classifier(program, states, named.header);
+  const OtherClassifier other = options.strict ? OtherClassifier() : find_other_classifier(program, states, named.header);
   const auto is_left_out = [&](std::string_view name) { return std::ranges::find(other.names, name) != other.names.end(); };
   std::erase_if(states, [&](StateId id) { return is_left_out(program.state(id).name); });
 

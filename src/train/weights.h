@@ -28,6 +28,7 @@ void export_weights(const std::filesystem::path& path, const Session& session,
 struct ImportOptions {
   std::string prefix;    // what every name in the file begins with and the model's do not: "model."
   bool partial = false;  // the file may lack tensors and may have others
+  bool strict = false;   // its classifier must have the model's number of classes
 };
 
 // From a safetensors file, an index of several or a folder with either (weights_file.h), a piece at a time. Every parameter and

@@ -97,7 +97,7 @@ TEST(Run, IsResumedForLongerButNotAsAnother) {
   EXPECT_EQ(message_of<UserError>([&] {
               snug::Run::resume(path, {{"batch", "10"}});
             }),
-            "a resumed run follows recipe.toml in its folder; leave out --batch");
+            "a resumed run follows recipe.toml in its folder; leave out batch");
   EXPECT_THROW(snug::Run::resume((folder.path() / "nothing").string()), UserError);
 }
 

@@ -139,6 +139,11 @@ TEST(Weights, ClassifierOfAnotherNumberOfClassesStartsAfresh) {
   EXPECT_EQ(import_weights(folder / "v", session, {.partial = true}),
             "7 of the 9 tensors of 'small' come from " + file + "; fc.weight and fc.bias of " + file +
                 " are for 1000 classes, this run has 5: they start from random values");
+  const auto before = all_bytes(session);
+  const std::string refusal = message_of<UserError>([&] { import_weights(folder / "v", session, {.strict = true}); });
+  EXPECT_NE(refusal.find("'fc.weight' is [1000"), std::string::npos) << refusal;
+  EXPECT_EQ(all_bytes(session), before);
+  EXPECT_EQ(import_weights(folder / "w", session, {.strict = true}), "");
 }
 
 TEST(Weights, WhatDiffersInMoreThanTheNumberOfClassesIsRefused) {
