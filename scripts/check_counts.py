@@ -19,7 +19,7 @@ LIMITS = {
     "SgdOptions": ("lines", r"\bSgdOptions\b", (), 0),
     "Narrower": ("lines", r"\bNarrower\b", (), 0),
     # A knob is one row of a table.
-    "files that name momentum_bits": ("files", r"\bmomentum_bits\b", (), 12),
+    "files that name momentum_bits": ("files", r"\bmomentum_bits\b", (), 11),
     "files that name compress": ("files", r"compress", (), 26),
     "files that name statistics_group": ("files", r"\bstatistics_group\b", (), 21),
 }

@@ -64,7 +64,7 @@ struct RunResult {
 
 class Run {
  public:
-  // UserError and DoesNotFit as the command has them.
+  // UserError and DoesNotFit as the command has them. With `process_budget` in the recipe: before the program starts threads.
   static Run begin(const Recipe& recipe, const RunOptions& options = {});
   // Goes on to the same bits as if it had not been interrupted. `changes`, by key: what may change when a run is resumed, such as
   // epochs, steps, learning rate and schedule.

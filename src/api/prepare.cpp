@@ -51,6 +51,11 @@ Backend open_backend(const settings::Recipe& recipe) {
   return backends::cpu_backend(thread_count(static_cast<int>(recipe.threads)));
 }
 
+void finish_model(Program& model, const settings::Recipe& recipe) {
+  frontend::freeze(model, recipe.freeze);
+  if (recipe.label_smoothing > 0) frontend::smooth_labels(model, recipe.label_smoothing);
+}
+
 FitRequest request_of(std::function<Program(std::int64_t microbatch)> model, const settings::Recipe& recipe, CostTable costs) {
   const settings::OptimizerRecipe& optimizer = recipe.optimizer;
   const settings::SparseRecipe& sparse = recipe.sparse;
@@ -89,8 +94,7 @@ FitRequest fit_request(const settings::Recipe& recipe, const data::Description& 
                                                              .mean = data.mean,
                                                              .std = data.std,
                                                              .statistics_group = recipe.methods.statistics_group.value_or(0)});
-    frontend::freeze(model, recipe.freeze);
-    if (recipe.label_smoothing > 0) frontend::smooth_labels(model, recipe.label_smoothing);
+    finish_model(model, recipe);
     return model;
   };
   return request_of(build, recipe, std::move(costs));

@@ -24,6 +24,9 @@ data::Description random_description(const settings::Recipe& recipe);
 // UserError when the device is not there, or does not store the recipe's precision.
 Backend open_backend(const settings::Recipe& recipe);
 
+// What a recipe says of any model: which parameters are frozen, whether labels are smoothed.
+void finish_model(Program& model, const settings::Recipe& recipe);
+
 // What a recipe asks of the planner, for any model.
 FitRequest request_of(std::function<Program(std::int64_t microbatch)> model, const settings::Recipe& recipe,
                       CostTable costs = {});

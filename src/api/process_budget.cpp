@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <system_error>
 
 #include <nlohmann/json.hpp>
@@ -71,8 +72,9 @@ Trial try_budget(settings::Recipe recipe, Bytes budget, const RunSettings& setti
     TrainingRun run = TrainingRun::begin(recipe, {}, {.folder = folder.run(), .costs = settings.costs});
     run.train(few, few.stop());
     const train::Overheads overheads = train::measure_overheads(run.session());
-    const Bytes beside =
-        overheads.device ? overheads.device->bytes : overheads.process_overhead_bytes + before.not_in(TouchedPages::now());
+    const Bytes beside = overheads.device ? overheads.device->bytes
+                                          : overheads.process_overhead_bytes + run.plan().host.planned_peak_bytes +
+                                                before.not_in(TouchedPages::now());
     return nlohmann::json{run.plan().planned_peak_bytes.count(), beside.count()}.dump();
   });
   const auto json = nlohmann::json::parse(said);
@@ -93,9 +95,20 @@ Bytes with_margin(Bytes beside) { return beside + Bytes(beside.count() / 50) + B
       least.count());
 }
 
+// A forked process has its parent's memory and none of its threads, for which libraries would wait.
+bool has_threads() {
+  std::error_code error;
+  const std::filesystem::directory_iterator tasks("/proc/self/task", error);
+  return std::distance(begin(tasks), end(tasks)) > 1;
+}
+
 }  // namespace
 
 Bytes arena_budget(const settings::Recipe& recipe, const RunSettings& settings) {
+  if (has_threads()) {
+    throw UserError(
+        "a process budget is measured in a forked process, and this one has threads already; begin the run before it does");
+  }
   const Bytes all = *recipe.process_budget;
   Bytes beside = recipe.device == "cuda" ? kFirstGuessOnGpu : kFirstGuess;
   std::optional<Bytes> works;
@@ -113,6 +126,7 @@ Bytes arena_budget(const settings::Recipe& recipe, const RunSettings& settings) 
       if (smallest == Bytes(0)) throw;
       const Trial tried = try_budget(recipe, smallest, settings);
       if (tried.arena + with_margin(tried.beside) > all) refuse(recipe, tried.arena, tried.beside);
+      works = smallest;
       beside = with_margin(tried.beside);  // the guess was too large
     }
   }

@@ -74,8 +74,10 @@ ResumedPlan plan_to_resume(const std::string& saved, const settings::Recipe& rec
   }
   settings::Recipe asked = recipe;
   if (own) asked.methods = methods_of(*own, recipe.methods);
-  // A plan from a file that does not say how it was made keeps to its bytes, though no budget says so.
-  const bool is_bound_by_plan = own && !recipe.budget_bytes && !asked.methods.checkpoint;
+  // A plan from a file that keeps to a limit, or does not say how it was made, keeps to its bytes, though no budget says so.
+  const Methods& made = asked.methods;
+  const bool is_bound_by_plan =
+      own && !recipe.budget_bytes && (!made.checkpoint || made.checkpoint->limit > Bytes(0) || made.workspace_limit);
   if (is_bound_by_plan) asked.budget_bytes = own->planned_peak_bytes;
   Plan plan = [&] {
     try {

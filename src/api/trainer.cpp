@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "io/elements.h"
 #include "plan/fit.h"
+#include "settings/knobs.h"
 #include "train/session.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
@@ -69,21 +70,18 @@ settings::Recipe recipe_of(const TrainingOptions& options, const std::string& mo
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
   const auto precision = parse_precision(options.precision);
   if (!precision) throw_user_error("precision '{}' is not possible; use fp32, bf16 or fp16", options.precision);
-  settings::Recipe recipe{.model = model,
-                          .batch = options.batch,
-                          .allow = split_at_commas(options.allow),
-                          .device = options.device,
-                          .threads = options.threads,
-                          .seed = options.seed,
-                          .optimizer = {.learning_rate = options.learning_rate,
-                                        .momentum = options.momentum,
-                                        .nesterov = options.nesterov,
-                                        .weight_decay = options.weight_decay}};
+  settings::Recipe recipe{
+      .model = model,
+      .batch = options.batch,
+      .allow = split_at_commas(options.allow),
+      .device = options.device,
+      .threads = options.threads,
+      .optimizer = {.momentum = options.momentum, .nesterov = options.nesterov, .weight_decay = options.weight_decay}};
   if (options.microbatch > 0) recipe.methods.microbatch = options.microbatch;
   if (options.statistics_group != 0)
     recipe.methods.statistics_group = options.statistics_group;
   else
-    recipe.min_microbatch = options.min_microbatch;
+    recipe.min_microbatch = std::max<std::int64_t>(1, options.min_microbatch);
   if (precision != DType::f32) recipe.methods.precision = precision;
   if (!options.rounding.empty()) recipe.rounding = options.rounding;
   if (!options.checkpoint.empty()) recipe.methods.checkpoint = parse_checkpoint_strategy(options.checkpoint);
@@ -96,11 +94,20 @@ settings::Recipe recipe_of(const TrainingOptions& options, const std::string& mo
   return recipe;
 }
 
+// UserError about what a recipe says of the model or its weights that a trainer is given otherwise.
+settings::Recipe for_trainer(settings::Recipe recipe) {
+  for (const std::string_view key : {"classes", "image_size", "init", "process_budget"}) {
+    if (is_told(settings::knob(key), recipe))
+      throw_user_error("{} is for a run; a trainer has its model, its weights and its data from the program", key);
+  }
+  return recipe;
+}
+
 }  // namespace
 
 struct Trainer::Impl {
   // Plans `model` as the recipe says; `checking`: with room to check around every value.
-  Impl(const Model& model, const settings::Recipe& recipe, const std::string& costs, bool checking);
+  Impl(const Model& model, const settings::Recipe& recipe, std::uint64_t seed, const std::string& costs, bool checking);
 
   MemorySummary memory;
   double predicted_step_seconds = 0;
@@ -126,7 +133,6 @@ train::Examples Trainer::Impl::check(std::span<const Input> inputs) {
   named_.clear();
   converted_.assign(inputs.size(), {});
   std::optional<std::size_t> count;
-  const std::string_view labels = session->loss().labels.valid() ? program.state(session->loss().labels).name : "";
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Input& input = inputs[i];
     const auto state = std::ranges::find_if(
@@ -145,7 +151,7 @@ train::Examples Trainer::Impl::check(std::span<const Input> inputs) {
                        snug::name_of(given));
     }
     named_.push_back({.name = input.name(), .bytes = bytes});
-    if (!count || state->name == labels) {
+    if (!count || StateId(static_cast<std::size_t>(state - program.states.begin())) == session->loss().labels) {
       const auto example_bytes = static_cast<std::size_t>(type.bytes().count() / program.microbatch);
       count = bytes.size() / example_bytes;
     }
@@ -153,27 +159,35 @@ train::Examples Trainer::Impl::check(std::span<const Input> inputs) {
   return {.inputs = named_, .count = count.value_or(0)};
 }
 
-Trainer::Impl::Impl(const Model& model, const settings::Recipe& recipe, const std::string& costs_choice, bool checking) {
+Trainer::Impl::Impl(const Model& model, const settings::Recipe& recipe, std::uint64_t seed, const std::string& costs_choice,
+                    bool checking) {
   Backend backend = open_backend(recipe);
   const Costs costs = find_costs(costs_choice == "machine" ? std::nullopt : std::optional(costs_choice), backend);
   const auto program_of = [&](std::int64_t microbatch) {
-    return Access::of(model).program({.batch = microbatch, .statistics_group = recipe.methods.statistics_group.value_or(0)});
+    Program program =
+        Access::of(model).program({.batch = microbatch, .statistics_group = recipe.methods.statistics_group.value_or(0)});
+    finish_model(program, recipe);
+    return program;
   };
   FitRequest request = request_of(program_of, recipe, costs.table());
   if (checking) request.options.red_zone = Bytes(128);
   Fit found = fit(request, backend);
   memory = summarize(found.plan, found.plain_peak_bytes);
   predicted_step_seconds = step_seconds(request.options.costs, found.plan.program);
-  session = std::make_unique<train::Session>(std::move(found.plan), std::move(backend), recipe.seed);
+  session = std::make_unique<train::Session>(std::move(found.plan), std::move(backend), seed);
   session->set_learning_rate(recipe.optimizer.learning_rate);
   configure(*session, recipe);
 }
 
 Trainer::Trainer(const Model& model, const TrainingOptions& options)
-    : impl_(std::make_unique<Impl>(model, recipe_of(options, Access::of(model).name), options.costs, options.checking)) {}
+    : impl_(std::make_unique<Impl>(model, recipe_of(options, Access::of(model).name), options.seed, options.costs,
+                                   options.checking)) {
+  set_learning_rate(options.learning_rate);
+}
 
 Trainer::Trainer(const Model& model, const Recipe& recipe, const std::string& costs)
-    : impl_(std::make_unique<Impl>(model, Access::of(recipe).whole(), costs, false)) {}
+    : impl_(std::make_unique<Impl>(model, for_trainer(Access::of(recipe).whole()), Access::of(recipe).whole().seed, costs,
+                                   false)) {}
 
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;

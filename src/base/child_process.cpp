@@ -56,7 +56,12 @@ std::string run_in_child(const std::function<std::string()>& work) {
   int ends[2];
   SNUG_CHECK(pipe(ends) == 0, "pipe: {}", std::strerror(errno));
   const pid_t child = fork();
-  SNUG_CHECK(child >= 0, "fork: {}", std::strerror(errno));
+  if (child < 0) {
+    const int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    throw InternalError(fmt::format("fork: {}", std::strerror(error)));
+  }
   if (child == 0) {
     close(ends[0]);
     write_all(ends[1], outcome_of(work));

@@ -79,9 +79,10 @@ struct LossFacts {
 // An op that moves a parameter: op(weight, gradient, scalars, states..., updates?, gradient_norm?) -> weight, gradient (cleared),
 // states...
 struct UpdateFacts {
-  std::size_t (*states)(const Attributes&) = nullptr;  // how many states there are
-  bool reads_updates = false;                          // the program's count of updates
-  FedEarly fed_early = {};                             // without ops: it cannot be fed early, and the objection says why
+  // How many states there are, by the constants alone: what depends on the parameter's shape, UpdateRule::update_of writes there.
+  std::size_t (*states)(const Attributes&) = nullptr;
+  bool reads_updates = false;  // the program's count of updates
+  FedEarly fed_early = {};     // without ops: it cannot be fed early, and the objection says why
 };
 
 // Whether an op packs a value into few bits (lossy), or unpacks it.

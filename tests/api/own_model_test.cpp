@@ -133,6 +133,26 @@ TEST(OwnModel, ARecipeSaysWhatTheOptionsDoNot) {
     EXPECT_EQ(fused.train(batch.inputs()).loss, plain.train(batch.inputs()).loss) << "fusing the update changes no bit";
 }
 
+TEST(OwnModel, ARecipeFreezesItsParametersAndIsNotAskedForARunsOwn) {
+  Recipe recipe("features");
+  recipe.set("batch", "12").set_each("freeze", {"fc1"});
+  Trainer trainer(of_features(), recipe);
+  const Batch batch = batch_of(12);
+  const std::vector<float> before = trainer.parameter("fc1.weight");
+  trainer.train(batch.inputs());
+  EXPECT_EQ(trainer.parameter("fc1.weight"), before);
+  EXPECT_EQ(message_of<UserError>([&] { Trainer(of_features(), Recipe("features").set("image_size", "8")); }),
+            "image_size is for a run; a trainer has its model, its weights and its data from the program");
+}
+
+TEST(OwnModel, OptionsThatOnlyATrainerHasAreTaken) {
+  Trainer trainer(of_features(), {.batch = 12, .min_microbatch = 0, .learning_rate = 0, .seed = ~std::uint64_t{0}});
+  const Batch batch = batch_of(12);
+  const std::vector<float> before = trainer.parameter("fc1.weight");
+  trainer.train(batch.inputs());
+  EXPECT_EQ(trainer.parameter("fc1.weight"), before);
+}
+
 }  // namespace
 
 }  // namespace snug

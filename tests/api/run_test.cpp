@@ -39,6 +39,19 @@ TEST(Recipe, WhatCannotBeSetIsRefusedByItsKey) {
             "microbatch of 20 is more than the batch of 10; use at most that");
 }
 
+TEST(Recipe, SwitchesListsAndTheLaterOfTwoLengthsAreTaken) {
+  Recipe recipe("small-cnn");
+  recipe.set("optimizer.drop_gradients", "no").set("sparse.nonzero", "0.5").set("sparse.rewire_every", "10,20");
+  recipe.set("sparse.rewire_milestones", "3").set("epochs", "4").set("steps", "7");
+  const std::string toml = recipe.toml();
+  EXPECT_NE(toml.find("rewire_every = [10, 20]"), std::string::npos) << toml;
+  EXPECT_NE(toml.find("steps = 7"), std::string::npos) << toml;
+  EXPECT_EQ(toml.find("drop_gradients = true"), std::string::npos) << toml;
+  Recipe moved = std::move(recipe);
+  recipe = moved;
+  EXPECT_EQ(recipe.toml(), toml);
+}
+
 TEST(Run, TrainsInsideItsBudgetAndSaysWhatHappens) {
   const TemporaryFolder folder;
   snug::Run run = snug::Run::begin(short_recipe(), {.folder = (folder.path() / "run").string(), .costs = "none"});

@@ -91,6 +91,15 @@ TEST(Report, ARunsMethodsAreThoseThatItsBudgetAskedFor) {
   EXPECT_EQ(methods.front().at("bytes"), json.at("frontier").back().at("bytes"));
 }
 
+// All of the weights are no method.
+TEST(Report, AllWeightsThatWereAskedForAreNoMethod) {
+  const support::TemporaryFolder folder;
+  const std::string run = (folder.path() / "run").string();
+  ASSERT_EQ(run_snug({"train", "small-cnn", "--batch", "20", "--steps", "1", "--nonzero", "1", "--out", run}).exit_code, 0);
+  const Json json = Json::parse(run_snug({"report", run, "--json"}).out);
+  EXPECT_EQ(json.at("methods").size(), 1U) << json.at("methods");
+}
+
 // A plan from a file of an earlier version does not say by which strategy it recomputes; the page then says why two of its parts
 // are missing.
 TEST(Report, WhatCannotBeExplainedIsSaid) {

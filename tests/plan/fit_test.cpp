@@ -71,6 +71,19 @@ TEST_F(FitTest, TheBudgetThatARefusalNamesIsEnoughAndOneByteLessIsNot) {
   EXPECT_EQ(refusal(request, backend_).substr(0, 11), "small-cnn a") << "one byte less must be refused";
 }
 
+// A gradient is complete in backward only where a step is one microbatch.
+TEST_F(FitTest, AFusedUpdateThatIsGivenKeepsTheBatchWhole) {
+  FitRequest request = small_cnn_request(40);
+  request.given.fuse_update = true;
+  const Bytes whole = fit(request, backend_).plan.planned_peak_bytes;
+  request.budget = Bytes(whole.count() * 9 / 10);
+  const Fit found = fit(request, backend_);
+  EXPECT_EQ(found.plan.program.microbatch, 40);
+  EXPECT_EQ(found.plan.methods.fuse_update, true);
+  request.budget = Bytes(1000);
+  EXPECT_NE(refusal(request, backend_).find("leave out --fuse-update"), std::string::npos);
+}
+
 TEST_F(FitTest, BatchNormKeepsMicrobatchesFromBecomingTooSmall) {
   FitRequest request = small_cnn_request(40);
   request.budget = Bytes(1000);

@@ -1,4 +1,6 @@
-// Chooses, for every forward node, the gradient recipe that makes the model keep the fewest bytes for backward. Exact.
+// Chooses gradient recipes so that the model keeps fewer bytes for backward: every node begins with its first recipe, and recipes
+// change where that drops a forward value at a smaller cost in bytes. Time is not weighed, and an extra of the first recipe is
+// not given up by itself: the first recipe is the one to take where nothing is gained. Exact.
 //
 // A recipe that keeps a value costs nothing when another node keeps that value anyway: a ReLU before a convolution keeps its
 // output, which is the convolution's input; before a max-pool it keeps one bit per element and the pool its argmax, and the value
