@@ -82,6 +82,7 @@ std::vector<Tensor> Layers::op(const std::string& name, const std::string& op, c
   const OpDef* found = ops::find(op);
   if (found == nullptr) throw_user_error("layer '{}': there is no op '{}'", name, op);
   std::vector<ValueId> values;
+  values.reserve(inputs.size());
   for (const Tensor input : inputs) values.push_back(impl_.value(input));
   Attributes attributes;
   for (const auto& [constant, value] : constants) attributes.set(constant, value);

@@ -129,6 +129,7 @@ void check_passes(const std::vector<Pass>& passes, const PassOptions& options, c
     const auto found = std::find_if(passes.begin(), passes.end(), [&](const Pass& pass) { return pass.name == name; });
     if (found != passes.end()) return found;
     std::vector<std::string_view> known;
+    known.reserve(passes.size());
     for (const Pass& pass : passes) known.emplace_back(pass.name);
     throw_user_error("there is no pass '{}'; the passes are {}{}", name, fmt::join(known, ", "), did_you_mean(name, known));
   };
