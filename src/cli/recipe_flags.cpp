@@ -1,6 +1,7 @@
 #include "cli/recipe_flags.h"
 
 #include "base/error.h"
+#include "cli/output.h"
 
 namespace snug::cli {
 
@@ -12,6 +13,9 @@ settings::Recipe recipe_of(const Flags& flags) {
   }
   const settings::Recipe recipe =
       names_recipe(flags) ? settings::read_recipe(*flags.model) : settings::Recipe{.model = *flags.model};
+  // A recipe's own, since the flag is train's alone.
+  if (recipe.process_budget && flags.command != "train")
+    note("snug: only 'snug train' measures what process_budget leaves to the arena; it is not looked at here");
   return told_recipe(recipe, flags.knobs, settings::SaidBy::flags);
 }
 

@@ -165,7 +165,7 @@ const std::array kFirst{
                  "stay; no-bn: all but batch norm's; sqrt, log, chen: those between segments of the model; every-M: "
                  "of every M-th layer; residual-M, residual-M*: of every M-th residual block; optimal:BYTES: the "
                  "fastest choice with that much memory beside weights and optimizer state; greedy:BYTES: a good one, "
-                 "for models that are no chain of layers",
+                 "for models that are not a chain of layers",
          .otherwise = "none; --budget may choose",
          .topic = Topic::memory,
          .offered = kAlsoPaper,

@@ -95,5 +95,15 @@ TEST(ProcessBudget, StandsForTheOtherBudget) {
             "snug: --budget and --process-budget are both budgets; leave out one of them\n");
 }
 
+// A recipe's own, in a command that measures nothing.
+TEST(ProcessBudget, IsNotPassedOverInSilence) {
+  const TemporaryFolder folder;
+  const std::string recipe = (folder.path() / "recipe.toml").string();
+  std::ofstream(recipe) << "model = \"small-cnn\"\nprocess_budget = \"40MB\"\n";
+  const Ended ended = run_snug({"plan", recipe});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("process_budget"), std::string::npos) << ended.err;
+}
+
 }  // namespace
 }  // namespace snug::cli
