@@ -1,5 +1,5 @@
-// A run in a folder, as `snug train` makes it, from C++: trained inside a budget, stopped, resumed for longer, its weights
-// exported.
+// A run in a folder, as `snug train` makes it, from C++: trained inside a budget, stopped, and resumed for longer.
+// usage: run_a_recipe [cpu|cuda]
 
 #include <cstdio>
 #include <exception>
@@ -11,9 +11,13 @@
 
 namespace {
 
-int run(const std::string& folder) {
+int run(const std::string& folder, const std::string& device) {
   snug::Recipe recipe("small-cnn");
-  recipe.set("budget", "2.5MB").set("epochs", "2").set("schedule.kind", "cosine").set("schedule.warmup_steps", "5");
+  recipe.set("device", device)
+      .set("budget", "2.5MB")
+      .set("epochs", "2")
+      .set("schedule.kind", "cosine")
+      .set("schedule.warmup_steps", "5");
 
   snug::Run begun = snug::Run::begin(recipe, {.folder = folder});
   std::printf("planned   %.2f MB of 2.50 MB, microbatches of %lld, checkpoint %s; plain training would take %.2f MB\n",
@@ -40,11 +44,11 @@ int go_on(const std::string& folder) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("snug_example_run_" + std::to_string(std::random_device()()));
   try {
-    const int code = run(folder.string()) + go_on(folder.string());
+    const int code = run(folder.string(), argc > 1 ? argv[1] : "cpu") + go_on(folder.string());
     std::filesystem::remove_all(folder);
     return code;
   } catch (const std::exception& error) {
