@@ -1,4 +1,7 @@
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "conformance/backend_conformance.h"
@@ -15,6 +18,8 @@ namespace snug::conformance {
 namespace {
 
 using frontend::GraphBuilder;
+
+constexpr std::uint64_t kSeed = 11;
 
 ModelCase zoo_model(const std::string& name, const frontend::ZooOptions& options) {
   return {.name = name,
@@ -99,8 +104,28 @@ double length(const std::vector<double>& vector) {
   return std::sqrt(sum);
 }
 
+using States = std::map<std::string, std::vector<double>>;
+
+// Gradients and statistics after run_micro(), by the names of the tested program.
+States results_of(const train::Session& session, const Program& tested) {
+  States results;
+  for (const State& state : tested.states) {
+    if ((state.role == Role::gradient || state.role == Role::statistic) && is_floating(state))
+      results.emplace(state.name, session.read_state(state.name));
+  }
+  return results;
+}
+
+// |got - expected| / |expected|, both as vectors. A gradient may cancel to next to nothing.
+double error_of(const std::vector<double>& got, const std::vector<double>& expected, double scale) {
+  std::vector<double> difference(got.size());
+  for (std::size_t i = 0; i < got.size(); ++i) difference[i] = got[i] - expected[i];
+  return length(difference) / std::max(length(expected), 1e-3 * scale);
+}
+
 struct Models {
   train::Session reference, tested;
+  States initial;  // parameters and statistics of both
 };
 
 // Both begin with the same parameters: those of the reference, rounded as the tested model stores them.
@@ -108,8 +133,9 @@ Models make_models(const Backend& backend, const ModelCase& test, DType dtype) {
   Backend reference = rounding_reference(dtype);
   Plan reference_plan = compile(test.build(DType::f64), reference);
   Plan tested_plan = compile(test.build(dtype), backend);
-  Models models{.reference = train::Session(std::move(reference_plan), std::move(reference), 11),
-                .tested = train::Session(std::move(tested_plan), backend, 11)};
+  Models models{.reference = train::Session(std::move(reference_plan), std::move(reference), kSeed),
+                .tested = train::Session(std::move(tested_plan), backend, kSeed),
+                .initial = {}};
   const Program& program = models.tested.plan().program;
   for (const State& state : program.states) {
     if (state.role != Role::parameter && state.role != Role::statistic) continue;
@@ -117,8 +143,29 @@ Models make_models(const Backend& backend, const ModelCase& test, DType dtype) {
     for (double& value : values) value = rounded_to(state.type.dtype, value);
     models.reference.write_state(state.name, values);
     models.tested.write_state(state.name, values);
+    models.initial.emplace(state.name, std::move(values));
   }
   return models;
+}
+
+// How far the largest gradient error of the reference itself goes when its 16-bit results are rounded up or down at random, and
+// half as much again. One value that rounds otherwise moves a gradient by a tenth of its length where a ReLU or a small group of
+// a norm amplifies it; a kernel that is wrong moves it by more than chance does.
+double left_open(const ModelCase& test, DType dtype, const States& initial, const States& expected, double scale,
+                 std::uint32_t valid) {
+  constexpr int kDraws = 3;
+  double worst = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    Backend reference = rounding_reference(dtype);
+    Plan plan = compile(test.build(DType::f64), reference);
+    train::Session session(std::move(plan), std::move(reference), kSeed);
+    for (const auto& [name, values] : initial) session.write_state(name, values);
+    round_stochastically(static_cast<std::uint64_t>(draw));
+    run_micro(session, valid, scale);
+    round_stochastically(std::nullopt);
+    for (const auto& [name, values] : expected) worst = std::max(worst, error_of(session.read_state(name), values, scale));
+  }
+  return 1.5 * worst;
 }
 
 }  // namespace
@@ -142,19 +189,18 @@ ModelComparison compare(const Backend& backend, const ModelCase& test, DType dty
   if (!(std::abs(loss - expected_loss) <= tolerance * std::abs(expected_loss)))
     result.complaints.push_back(fmt::format("the loss is {}, not {}", loss, expected_loss));
 
-  for (const State& state : program.states) {
-    if ((state.role != Role::gradient && state.role != Role::statistic) || !is_floating(state)) continue;
-    const std::vector<double> expected = models.reference.read_state(state.name);
-    const std::vector<double> got = models.tested.read_state(state.name);
-    std::vector<double> difference(got.size());
-    for (std::size_t i = 0; i < got.size(); ++i) difference[i] = got[i] - expected[i];
-    // A gradient may cancel to next to nothing.
-    const double error = length(difference) / std::max(length(expected), 1e-3 * scale);
+  const States got = results_of(models.tested, program);
+  const States expected = results_of(models.reference, program);
+  const bool in_16_bits = bits_per_element(dtype) == 16;
+  const double allowed = std::max(tolerance, in_16_bits ? left_open(test, dtype, models.initial, expected, scale, valid) : 0);
+  for (const auto& [name, values] : got) {
+    const double error = error_of(values, expected.at(name), scale);
     if (!(error <= result.worst_error)) {
       result.worst_error = std::isnan(error) ? 1e300 : error;
-      result.worst_place = state.name;
+      result.worst_place = name;
     }
-    if (!(error <= tolerance)) result.complaints.push_back(fmt::format("'{}' is off by {:.3g} of its length", state.name, error));
+    if (!(error <= allowed))
+      result.complaints.push_back(fmt::format("'{}' is off by {:.3g} of its length; {:.3g} are allowed", name, error, allowed));
   }
   return result;
 }

@@ -27,6 +27,20 @@ DType stored_as(std::string_view op, std::size_t output, DType stored) {
 // The reference's kernels, and the dtype to round to, for the functions below.
 std::vector<const KernelDef*> originals;
 DType rounding_to = DType::f64;
+std::optional<std::uint64_t> random_state;  // where rounding is stochastic
+
+// In [-0.5, 0.5), by a linear congruential generator (Knuth's MMIX).
+double next_random(std::uint64_t& state) {
+  state = state * 6364136223846793005U + 1442695040888963407U;
+  return static_cast<double>(state >> 11U) * 0x1p-53 - 0.5;
+}
+
+double stored_value(DType stored, double value) {
+  if (!random_state || bits_per_element(stored) != 16) return rounded_to(stored, value);
+  // Half a unit in the last place to either side, at most.
+  const double unit = stored == DType::bf16 ? 0x1p-8 : 0x1p-11;
+  return rounded_to(stored, value * (1 + unit * next_random(*random_state)));
+}
 
 class Rounding final : public BoundKernel {
  public:
@@ -38,7 +52,7 @@ class Rounding final : public BoundKernel {
       if (outputs_[o].type.dtype != DType::f64) continue;
       const DType stored = stored_as(op_, o, rounding_to);
       auto* values = reinterpret_cast<double*>(outputs_[o].data);
-      for (std::int64_t i = 0; i < outputs_[o].type.elements(); ++i) values[i] = rounded_to(stored, values[i]);
+      for (std::int64_t i = 0; i < outputs_[o].type.elements(); ++i) values[i] = stored_value(stored, values[i]);
     }
   }
 
@@ -81,5 +95,7 @@ Backend rounding_reference(DType stored) {
   for (std::size_t i = 0; i < rounded.size(); ++i) backend.kernels[i] = &rounded[i];
   return backend;
 }
+
+void round_stochastically(std::optional<std::uint64_t> seed) { random_state = seed; }
 
 }  // namespace snug::conformance
