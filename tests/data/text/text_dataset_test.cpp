@@ -3,9 +3,11 @@
 #include <cstring>
 #include <set>
 
+#include "data/sha256.h"
 #include "data/stream.h"
 #include "data/support.h"
 #include "data/text/bpe_tokenizer.h"
+#include "data/text/embedded_text.h"
 #include "data/text/small_bpe.h"
 
 namespace snug::data {
@@ -326,6 +328,34 @@ TEST(TextDataset, OpensLikeAnyData) {
   EXPECT_EQ(open_dataset(path, {})->description().text.length, kDefaultLength);
   EXPECT_EQ(open_dataset(path, {.text = {.length = 7}})->description().text.length, 7);
   expect_has(user_error_of([&] { open_dataset(path, {.image_size = 8}); }), "has no images that could be resized to 8x8");
+}
+
+TEST(EmbeddedText, IsTheNovel) {
+  const std::shared_ptr<const TextSource> text = embedded_text();
+  ASSERT_EQ(text->bytes(), 1'194'394);
+  const auto at = [&](std::int64_t offset, std::size_t count) {
+    std::string bytes(count, '?');
+    text->read(offset, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+  };
+  EXPECT_EQ(at(0, 39), "CHAPTER 1. Loomings.\n\nCall me Ishmael. ");
+  EXPECT_EQ(at(text->bytes() - 25, 25), "ly found another orphan.\n");
+  // The checksum that scripts/pack_text.py asks of its source.
+  Sha256 checksum;
+  const std::string whole = at(0, static_cast<std::size_t>(text->bytes()));
+  checksum.add(std::as_bytes(std::span(whole)));
+  EXPECT_EQ(checksum.finish(), "1d96e7e3e685534e2d60c39b8a4facc46fbc50cfb929ed4bd8ea9b70e820faae");
+}
+
+TEST(EmbeddedText, IsADataSetOfItsOwn) {
+  const auto dataset = open_dataset("embedded-text", {.text = {.length = 64}});
+  const Description& description = dataset->description();
+  EXPECT_EQ(description.name, "embedded-text");
+  EXPECT_EQ(description.kind, Kind::text);
+  EXPECT_EQ(description.text.test_bytes, 119'439);
+  EXPECT_EQ(description.text.train_tokens, 1'074'955);
+  EXPECT_EQ(predicted(*dataset, Split::test).substr(119'438 - 8), "orphan.\n");
+  EXPECT_EQ(check_text("embedded-text", [](const fs::path&, const std::string&) {}).files.files, 0);
 }
 
 TEST(CheckText, CountsWhatIsNotUtf8AndNamesWhatCannotBeUsed) {
