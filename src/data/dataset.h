@@ -64,7 +64,7 @@ struct TextFacts {
 };
 
 struct Description {
-  std::string name;  // "embedded", "cifar10", or the path as it was given
+  std::string name;  // "embedded", "cifar10", "embedded-text", or the path as it was given
   Kind kind = Kind::images;
   // Of images; 0 and empty for texts, as are `mean` and `std`.
   std::int64_t channels = 0;
@@ -154,12 +154,12 @@ struct OpenOptions {
 };
 
 // The sets that are known by name.
-inline constexpr std::array<std::string_view, 2> kNamedSets{"embedded", "cifar10"};
+inline constexpr std::array<std::string_view, 3> kNamedSets{"embedded", "cifar10", "embedded-text"};
 
 // `spec` is "embedded", "cifar10" (in cifar10_folder()), or the path of a folder: of CIFAR-10 binary batches, or of images as
 // PATH/train/CLASS/* and PATH/test/CLASS/*, or as PATH/CLASS/* (then a tenth, chosen by hashes of the names, is set aside for
-// testing). Texts are a file or a folder of .txt files without images (text/text_dataset.h). UserError when an image size is
-// given for a data set whose images have another, fixed size, or for a text.
+// testing). Texts are "embedded-text", a file or a folder of .txt files without images (text/text_dataset.h). UserError when an
+// image size is given for a data set whose images have another, fixed size, or for a text.
 std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions& options);
 
 // Reads every file of a data set and hands out those that are not as they should be, with the reason as a sentence: images that

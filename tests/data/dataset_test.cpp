@@ -62,7 +62,7 @@ TEST(OpenDataset, PathIsToldApartByWhatIsInIt) {
 TEST(OpenDataset, WhatIsNoDataIsRefused) {
   const TestFolder folder;
   expect_has(open_error((folder.path() / "nothing").string()),
-             "there is no such file or folder; give embedded, cifar10 or the path");
+             "there is no such file or folder; give embedded, cifar10, embedded-text or the path");
   expect_has(open_error(""), "there is no such file or folder");
   expect_has(open_error("/dev/null"), "is neither a folder nor a file");
   fs::create_symlink("loop", folder.path() / "loop");

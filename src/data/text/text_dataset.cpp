@@ -10,6 +10,7 @@
 #include "base/philox.h"
 #include "base/pieces.h"
 #include "base/printable.h"
+#include "data/text/embedded_text.h"
 #include "data/text/text_source.h"
 #include "data/text/token_store.h"
 #include "data/text/utf8.h"
@@ -176,6 +177,7 @@ std::unique_ptr<Dataset> open_text(const std::string& spec, const TextOptions& o
 
 CheckedTexts check_text(const std::string& spec, const BadFileCallback& use) {
   CheckedTexts checked;
+  if (spec == kEmbeddedText) return checked;  // no file
   const auto check = [&](const std::filesystem::path& path) {
     ++checked.files.files;
     try {

@@ -10,6 +10,7 @@
 #include "data/folder.h"
 #include "data/images/cifar.h"
 #include "data/images/class_folders.h"
+#include "data/text/embedded_text.h"
 #include "data/text/text_dataset.h"
 #include "data/text/text_source.h"
 
@@ -156,6 +157,7 @@ TextParts open_folder(const fs::path& folder) {
 }  // namespace
 
 bool is_text_data(const std::string& spec) {
+  if (spec == kEmbeddedText) return true;
   const fs::path path(spec);
   if (is_file(path)) return true;
   if (!is_folder(path) || is_cifar_folder(path)) return false;
@@ -167,7 +169,12 @@ bool is_text_data(const std::string& spec) {
 }
 
 TextParts open_text_parts(const std::string& spec) {
-  fs::path path(spec);
+  if (spec == kEmbeddedText) {
+    TextParts parts = divide(embedded_text(), spec);
+    parts.fingerprint = fingerprint_of(spec);
+    return parts;
+  }
+  const fs::path path(spec);
   if (is_folder(path)) return open_folder(path);
   const Listed listed = list_side(path);
   TextParts parts = divide(listed.files, spec);

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "data/dataset.h"
+#include "data/text/bpe_tokenizer.h"
 #include "data/text/utf8.h"
 
 namespace snug::data {
@@ -76,7 +80,15 @@ std::unique_ptr<Tokenizer> byte_tokenizer() { return std::make_unique<ByteTokeni
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& spec) {
   if (spec == "bytes") return byte_tokenizer();
-  throw_user_error("tokenizer '{}' is not known: give bytes", spec);
+  const std::filesystem::path path(spec);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    throw_user_error(
+        "there is no tokenizer {}: give bytes, or the path of a tokenizer.json or of a folder with it, or with vocab.json "
+        "and merges.txt",
+        in_quotes(spec, 200));
+  }
+  return bpe_tokenizer(read_bpe(path), spec);
 }
 
 }  // namespace snug::data

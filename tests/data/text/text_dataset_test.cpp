@@ -3,8 +3,12 @@
 #include <cstring>
 #include <set>
 
+#include "data/sha256.h"
 #include "data/stream.h"
 #include "data/support.h"
+#include "data/text/bpe_tokenizer.h"
+#include "data/text/embedded_text.h"
+#include "data/text/small_bpe.h"
 
 namespace snug::data {
 namespace {
@@ -219,6 +223,47 @@ TEST(TextDataset, ManyFilesAreReadAsOneText) {
   EXPECT_EQ(predicted(*dataset, Split::test), text.substr(11'251));
 }
 
+// 256 and 257 are "ab" and "abab", 258 stands between texts.
+std::unique_ptr<Tokenizer> small_tokenizer() {
+  nlohmann::ordered_json json = tokenizer_json({{"a", "b"}, {"ab", "ab"}});
+  json["added_tokens"] = {added_token("<|endoftext|>", 258)};
+  return bpe_tokenizer(parse_tokenizer_json(json.dump(), "t.json"), "small");
+}
+
+TEST(TextDataset, TokensOfATokenizerAreKeptAndTextsEndWithTheirToken) {
+  const TestFolder folder;
+  write_text(folder.path() / "d/1.txt", "abx");
+  write_text(folder.path() / "d/2.txt", "ababy");
+  write_text(folder.path() / "d/3.txt", "ab" + std::string(12, 'z') + "\xFF");
+  const auto tokenizer = small_tokenizer();
+  const auto dataset = open_text((folder.path() / "d").string(), *tokenizer, 4);
+  const Description& description = dataset->description();
+  EXPECT_EQ(description.text.tokenizer, "small");
+  EXPECT_EQ(description.text.vocabulary, 259);
+  EXPECT_EQ(description.text.tokenizer_fingerprint, tokenizer->fingerprint());
+  EXPECT_EQ(description.text.train_bytes, 21);
+  EXPECT_EQ(description.text.train_tokens, 18);
+  EXPECT_EQ(description.text.test_tokens, 3) << "two bytes and the end of their text";
+  EXPECT_EQ(read_example(*dataset, 0, Split::train, 0).tokens, (std::vector<Token>{256, 'x', 258, 257}));
+  EXPECT_EQ(read_example(*dataset, 0, Split::train, 1).tokens, (std::vector<Token>{'y', 258, 256, 'z'}));
+  EXPECT_EQ(read_example(*dataset, 0, Split::train, 3).labels, (std::vector<Token>{'z', 'z', 'z', 'z'}));
+  EXPECT_EQ(read_example(*dataset, 0, Split::test, 0).tokens, (std::vector<Token>{'z', 0xFF, 0, 0}));
+  EXPECT_EQ(read_example(*dataset, 0, Split::test, 0).labels, (std::vector<Token>{0xFF, 258, kIgnoredLabel, kIgnoredLabel}));
+  ASSERT_EQ(description.notes.size(), 1U);
+  expect_has(description.notes[0], "1 byte of " + (folder.path() / "d").string() + " is not UTF-8; each is taken as a character");
+}
+
+TEST(TextDataset, LargeVocabulariesAreKeptToo) {
+  const TestFolder folder;
+  nlohmann::ordered_json json = tokenizer_json({});
+  for (int id = 256; id < 70'000; ++id) json["added_tokens"].push_back(added_token("<" + std::to_string(id) + ">", id));
+  const auto tokenizer = bpe_tokenizer(parse_tokenizer_json(json.dump(), "t.json"), "large");
+  write_text(folder.path() / "a.txt", "<69999><65536>a<65535>" + std::string(20, 'x'));
+  const auto dataset = open_text((folder.path() / "a.txt").string(), *tokenizer, 3);
+  EXPECT_EQ(read_example(*dataset, 0, Split::train, 0).tokens, (std::vector<Token>{69'999, 65'536, 'a'}));
+  EXPECT_EQ(read_example(*dataset, 0, Split::train, 0).labels, (std::vector<Token>{65'536, 'a', 65'535}));
+}
+
 TEST(TextDataset, TooLittleTextIsRefused) {
   const TestFolder folder;
   const auto error = [&](const std::string& text, std::int64_t length) {
@@ -283,6 +328,34 @@ TEST(TextDataset, OpensLikeAnyData) {
   EXPECT_EQ(open_dataset(path, {})->description().text.length, kDefaultLength);
   EXPECT_EQ(open_dataset(path, {.text = {.length = 7}})->description().text.length, 7);
   expect_has(user_error_of([&] { open_dataset(path, {.image_size = 8}); }), "has no images that could be resized to 8x8");
+}
+
+TEST(EmbeddedText, IsTheNovel) {
+  const std::shared_ptr<const TextSource> text = embedded_text();
+  ASSERT_EQ(text->bytes(), 1'194'394);
+  const auto at = [&](std::int64_t offset, std::size_t count) {
+    std::string bytes(count, '?');
+    text->read(offset, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+  };
+  EXPECT_EQ(at(0, 39), "CHAPTER 1. Loomings.\n\nCall me Ishmael. ");
+  EXPECT_EQ(at(text->bytes() - 25, 25), "ly found another orphan.\n");
+  // The checksum that scripts/pack_text.py asks of its source.
+  Sha256 checksum;
+  const std::string whole = at(0, static_cast<std::size_t>(text->bytes()));
+  checksum.add(std::as_bytes(std::span(whole)));
+  EXPECT_EQ(checksum.finish(), "1d96e7e3e685534e2d60c39b8a4facc46fbc50cfb929ed4bd8ea9b70e820faae");
+}
+
+TEST(EmbeddedText, IsADataSetOfItsOwn) {
+  const auto dataset = open_dataset("embedded-text", {.text = {.length = 64}});
+  const Description& description = dataset->description();
+  EXPECT_EQ(description.name, "embedded-text");
+  EXPECT_EQ(description.kind, Kind::text);
+  EXPECT_EQ(description.text.test_bytes, 119'439);
+  EXPECT_EQ(description.text.train_tokens, 1'074'955);
+  EXPECT_EQ(predicted(*dataset, Split::test).substr(119'438 - 8), "orphan.\n");
+  EXPECT_EQ(check_text("embedded-text", [](const fs::path&, const std::string&) {}).files.files, 0);
 }
 
 TEST(CheckText, CountsWhatIsNotUtf8AndNamesWhatCannotBeUsed) {
