@@ -13,6 +13,7 @@
 #include "frontend/graph_builder.h"
 #include "ir/op.h"
 #include "ops/ops.h"
+#include "ops/updates/update_rule.h"
 #include "plan/compile.h"
 #include "runtime/executor.h"
 
@@ -237,6 +238,20 @@ TEST(Sequences, AFusedUpdateComesToTheSameBits) {
     expect_same_bits(fused, plain, tied ? "tied" : "apart");
     EXPECT_LT(fused.planned, plain.planned);
   }
+}
+
+// The tied table gets its gradient in two parts, which are added to the momentum one by one.
+TEST(Sequences, DroppedGradientsComeToTheSameUpToTheOrderOfSums) {
+  const Device device{backends::reference_backend(2), DType::f32, 0};
+  const ops::UpdateOptions update{.settings = ops::sgd_settings({.momentum = 0.9, .weight_decay = 1e-4, .nesterov = false})};
+  const Outcome plain = run_steps(language(3, {}), device, {.update = update}, 3);
+  const Outcome dropped = run_steps(language(3, {}), device, {.methods = {.drop_gradients = true}, .update = update}, 3);
+  EXPECT_LT(dropped.planned, plain.planned);
+  ASSERT_EQ(dropped.states.size(), plain.states.size());
+  std::vector<float> got(plain.states.size() / sizeof(float)), expected(got.size());
+  std::memcpy(got.data(), dropped.states.data(), dropped.states.size());
+  std::memcpy(expected.data(), plain.states.data(), plain.states.size());
+  for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << i;
 }
 
 }  // namespace
