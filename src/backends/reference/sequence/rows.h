@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "backends/reference/call.h"
 
@@ -11,27 +12,30 @@ namespace snug::backends::reference {
 inline constexpr std::int64_t kColumnBlock = 128;
 
 template <typename T>
-const T* row_of(const Call& call, std::size_t input, std::int64_t row) {
-  return &call.input<T>(input)(row);
-}
-
-template <typename T>
 double dot(const T* a, const T* b, std::int64_t count) {
   double sum = 0;
   for (std::int64_t i = 0; i < count; ++i) sum += double{a[i]} * double{b[i]};
   return sum;
 }
 
-// A number that is needed until a stretch of a result is written: held in that stretch, as its value in T and, where there is
-// room for a second element, what this rounds off.
+// A number that is needed until a stretch of a result is written is held in that stretch; rounded to T where this is a single
+// element with no room for it.
 template <typename T>
-void hold(T* stretch, std::int64_t room, double number) {
-  stretch[0] = static_cast<T>(number);
-  if (room > 1) stretch[1] = static_cast<T>(number - double{stretch[0]});
+constexpr bool has_room(std::int64_t elements) {
+  return elements * static_cast<std::int64_t>(sizeof(T)) >= static_cast<std::int64_t>(sizeof(double));
 }
 template <typename T>
-double held(const T* stretch, std::int64_t room) {
-  return double{stretch[0]} + (room > 1 ? double{stretch[1]} : 0.0);
+void hold(T* stretch, std::int64_t elements, double number) {
+  if (has_room<T>(elements))
+    std::memcpy(stretch, &number, sizeof number);
+  else
+    *stretch = static_cast<T>(number);
+}
+template <typename T>
+double held(const T* stretch, std::int64_t elements) {
+  double number = *stretch;
+  if (has_room<T>(elements)) std::memcpy(&number, stretch, sizeof number);
+  return number;
 }
 
 }  // namespace snug::backends::reference
