@@ -190,8 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
             "conv3.weight"},
         Bad{"data",
             "'snug data' needs what to do and with which data, as in 'snug data get cifar10' or 'snug data info embedded'"},
-        Bad{"data steal cifar10", "'snug data' can get, info and check, not 'steal'"},
-        Bad{"data get embedded", "the embedded data is part of the program; there is nothing to download"},
+        Bad{"data steal cifar10", "'snug data' can get, info, check, tokens and learn, not 'steal'"},
+        Bad{"data get embedded", "embedded is part of the program; there is nothing to download"},
         Bad{"data get mnist", "'mnist' cannot be downloaded; only cifar10 can"}));
 
 INSTANTIATE_TEST_SUITE_P(
