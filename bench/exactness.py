@@ -2,7 +2,7 @@
 """Is training bit-identical under every checkpointing strategy? Runs step_bench under each and compares the bits of losses and weights.
 
 Usage: bench/exactness.py [--device cpu|cuda] [--models wrn-28-2,resnet-50,...] [--precision fp32] [--steps 10] [--json FILE]
-A model may carry its batch, microbatch and image size: wrn-28-2:20:10:32; 0 or nothing: the default. Besides the strategies: plain training
+A model may carry its batch, microbatch and image size (language models: length): wrn-28-2:20:10:32; 0 or nothing: the default. Besides the strategies: plain training
 without accumulate_in_place and share_bytes. Needs step_bench: from a build (cmake --preset release -DSNUG_BUILD_BENCH=ON, target step_bench), or
 from what scripts/bundle.sh packed, where this script lies beside it. Ends with 1 when anything differs.
 """
@@ -20,9 +20,10 @@ class Model:
     def __init__(self, text):
         name, batch, microbatch, image_size = (text.split(":") + ["", "", ""])[:4]
         self.name, self.batch = name, batch or "8"
-        self.flags = [name, "--batch", self.batch, "--microbatch", microbatch or "0", "--image-size", image_size or "0"]
-        self.title = f"{name}, batch {self.batch}" + (f" in microbatches of {microbatch}" if microbatch else "") + (f", {image_size} pixels" if image_size else "")
-        self.has_residual_blocks = name.startswith(("wrn", "preresnet", "resnet"))
+        reads_text = name.startswith(("gpt", "llama"))
+        self.flags = [name, "--batch", self.batch, "--microbatch", microbatch or "0", "--length" if reads_text else "--image-size", image_size or "0"]
+        self.title = f"{name}, batch {self.batch}" + (f" in microbatches of {microbatch}" if microbatch else "") + (f", {image_size} {'tokens' if reads_text else 'pixels'}" if image_size else "")
+        self.has_residual_blocks = reads_text or name.startswith(("wrn", "preresnet", "resnet"))
 
 
 def run(options, model, flags):

@@ -1,8 +1,9 @@
-// Trains a model of the zoo on random images and says how fast a step is, how many bytes it took, and what the losses were:
+// Trains a model of the zoo on random images or tokens and says how fast a step is, how many bytes it took, and what the losses were:
 //
 //   step_bench wrn-28-2 --batch 100 --device cuda --precision fp16 --steps 200 --json
+//   step_bench gpt2 --batch 16 --device cuda --precision bf16 --budget 4.3GB --json
 //
-// The same seed gives the same images, labels and initial weights on every device, so that losses can be compared; on one device
+// Images are trained by SGD, tokens by AdamW. The same seed gives the same images, labels and initial weights on every device, so that losses can be compared; on one device
 // the bits of losses and weights can, which exactness.py does.
 #include <algorithm>
 #include <bit>
@@ -22,6 +23,7 @@
 #include "base/threads.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
+#include "plan/fit.h"
 #include "train/random_batches.h"
 #include "train/session.h"
 
@@ -39,6 +41,9 @@ struct Options {
   std::int64_t batch = 100;
   std::int64_t microbatch = 0;  // 0: the whole batch
   std::int64_t image_size = 0;  // 0: the model's own
+  std::int64_t length = 0;      // of language models: tokens of an example; 0: the model's context
+  std::int64_t vocabulary = 0;  // 0: the model's own
+  std::string budget = {};      // empty: what the other options say, whatever it takes
   std::string device = "cpu";
   std::string precision = "fp32";
   int steps = 100;
@@ -105,17 +110,43 @@ void print_kernels(const Plan& plan) {
   }
 }
 
+Plan make_plan(const Options& options, const Backend& backend, std::int64_t microbatch, DType dtype) {
+  const auto model = [&options](std::int64_t examples) {
+    return frontend::build_zoo_model(options.model, {.batch = examples,
+                                                     .image_size = options.image_size,
+                                                     .vocabulary = options.vocabulary,
+                                                     .length = options.length,
+                                                     .augment = true});
+  };
+  ops::UpdateOptions update;
+  if (frontend::language_model_size(options.model)) {
+    update.rule = "adamw";
+    update.stochastic_rounding = dtype == DType::bf16;
+  }
+  const PassOptions passes{.disabled = options.disabled_passes};
+  Methods methods{.precision = dtype};
+  if (options.budget.empty()) {
+    methods.checkpoint = parse_checkpoint_strategy(options.checkpoint);
+    return compile(model(microbatch), backend,
+                   {.batch = options.batch, .methods = methods, .update = update, .passes = passes});
+  }
+  if (options.microbatch != 0) methods.microbatch = options.microbatch;
+  if (options.checkpoint != "none") methods.checkpoint = parse_checkpoint_strategy(options.checkpoint);
+  return fit({.model = model,
+              .options = {.batch = options.batch, .update = update, .passes = passes},
+              .given = methods,
+              .budget = parse_bytes(options.budget),
+              .stochastic_rounding = update.stochastic_rounding},
+             backend)
+      .plan;
+}
+
 Json run(const Options& options) {
   const std::int64_t microbatch = options.microbatch == 0 ? options.batch : options.microbatch;
   const DType dtype = options.precision == "fp16" ? DType::f16 : options.precision == "bf16" ? DType::bf16 : DType::f32;
-  const Program graph =
-      frontend::build_zoo_model(options.model, {.batch = microbatch, .image_size = options.image_size, .augment = true});
   const Backend backend = open_backend(options);
   const auto start = Clock::now();
-  Plan made = compile(graph, backend,
-                      {.batch = options.batch,
-                       .methods = {.precision = dtype, .checkpoint = parse_checkpoint_strategy(options.checkpoint)},
-                       .passes = {.disabled = options.disabled_passes}});
+  Plan made = make_plan(options, backend, microbatch, dtype);
   const double plan_seconds = seconds_since(start);
   if (options.kernels) print_kernels(made);
 
@@ -151,10 +182,10 @@ Json run(const Options& options) {
           {"device", options.device},
           {"precision", options.precision},
           {"batch", options.batch},
-          {"microbatch", microbatch},
-          {"checkpoint", options.checkpoint},
+          {"microbatch", plan.program.microbatch},
+          {"checkpoint", plan.methods.checkpoint ? to_string(*plan.methods.checkpoint) : options.checkpoint},
           {"steps", options.steps},
-          {"images_per_second", static_cast<double>(options.batch) / step_seconds},
+          {throughput_of(plan.program).field(), throughput_of(plan.program).rate(static_cast<double>(options.batch) / step_seconds)},
           {"step_seconds", step_seconds},
           {"first_step_seconds", first_step_seconds},
           {"plan_seconds", plan_seconds},
@@ -173,7 +204,9 @@ void print(const Json& result) {
   fmt::print("{} {} {}: batch {} in microbatches of {}\n", result["model"].get<std::string>(),
              result["device"].get<std::string>(), result["precision"].get<std::string>(), result["batch"].get<std::int64_t>(),
              result["microbatch"].get<std::int64_t>());
-  fmt::print("  {:.0f} images/s, {:.3f} ms a step; planned {} bytes, measured {}\n", result["images_per_second"].get<double>(),
+  const bool of_tokens = result.contains("tokens_per_second");
+  fmt::print("  {:.0f} {}/s, {:.3f} ms a step; planned {} bytes, measured {}\n",
+             result[of_tokens ? "tokens_per_second" : "images_per_second"].get<double>(), of_tokens ? "tokens" : "images",
              1e3 * result["step_seconds"].get<double>(), result["planned_peak_bytes"].get<std::int64_t>(),
              result["measured_peak_bytes"].get<std::int64_t>());
   fmt::print("  losses");
@@ -187,11 +220,14 @@ void print(const Json& result) {
 
 int main(int argc, char** argv) {
   snug::Options options;
-  CLI::App app("Times training steps on random images");
+  CLI::App app("Times training steps on random images or tokens");
   app.add_option("model", options.model, "a model of the zoo");
   app.add_option("--batch", options.batch);
   app.add_option("--microbatch", options.microbatch, "0: the whole batch");
   app.add_option("--image-size", options.image_size, "0: the model's own");
+  app.add_option("--length", options.length, "tokens of an example; 0: the model's context");
+  app.add_option("--vocabulary", options.vocabulary, "0: the model's own");
+  app.add_option("--budget", options.budget, "the plan that snug train would choose for so many bytes");
   app.add_option("--device", options.device)->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--steps", options.steps)->check(CLI::Range(1, 1'000'000));

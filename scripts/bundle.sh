@@ -14,7 +14,7 @@ cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug snug_cuda snug_confo
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/bench"
 cp "$build/snug" "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$build/bench/driver_bytes" "$bundle/bin/"
-cp bench/against_torch.py bench/torch_step.py bench/exactness.py bench/table3.py "$bundle/bench/"
+cp bench/against_torch.py bench/torch_step.py bench/language_against_torch.py bench/torch_language_step.py bench/exactness.py bench/table3.py "$bundle/bench/"
 mkdir "$bundle/bench/experiments"
 cp bench/experiments/*.py "$bundle/bench/experiments/"
 git describe --always --dirty --abbrev=12 >"$bundle/commit"
@@ -31,6 +31,7 @@ gzip -9 "$bundle/lib/libdnnl.so.2" # most of the bytes, and a third of them when
 cat >"$bundle/run.sh" <<'RUN'
 #!/usr/bin/env bash
 # usage: run.sh snug ... | run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh against_torch <its options>
+#        run.sh language <its options>: language models beside PyTorch (bench/language_against_torch.py)
 #        run.sh exactness <its options>: are the bits the same under every checkpointing strategy?
 #        run.sh table3 <its options>: the report's experiments
 #        run.sh driver_bytes <its options>: what the driver takes on the GPU, step by step
@@ -68,6 +69,7 @@ case $what in
   driver_bytes) exec "$here/bin/driver_bytes" "$@" ;;
   # PyTorch brings libraries of its own; step_bench comes back here for ours.
   against_torch) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/against_torch.py" --device cuda "$@" ;;
+  language) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/language_against_torch.py" "$@" ;;
   exactness) exec python3 "$here/bench/exactness.py" "$@" ;;
   table3) exec python3 "$here/bench/table3.py" "$@" ;;
   all)
@@ -78,7 +80,7 @@ case $what in
     done
     exit $failed
     ;;
-  *) echo "usage: run.sh [snug|conformance|bench|driver_bytes|against_torch|exactness|table3|all] ..." >&2 && exit 2 ;;
+  *) echo "usage: run.sh [snug|conformance|bench|driver_bytes|against_torch|language|exactness|table3|all] ..." >&2 && exit 2 ;;
 esac
 RUN
 chmod +x "$bundle/run.sh"

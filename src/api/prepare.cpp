@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/threads.h"
+#include "data/text/text_dataset.h"
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "io/plan_file.h"
@@ -30,12 +31,55 @@ Shape own_shape(const std::string& model, std::int64_t image_size) {
   return forward->value(node->inputs.front()).type.shape;
 }
 
+// Which data "embedded" is, by the model.
+std::string data_of(const settings::Recipe& recipe) {
+  return recipe.data == "embedded" && frontend::language_model_size(recipe.model) ? "embedded-text" : recipe.data;
+}
+
+// How many tokens a language model knows: what the recipe says, the model's own number, or that of its data.
+std::int64_t vocabulary_of(const settings::Recipe& recipe, const frontend::LanguageModelSize& model, std::int64_t of_data) {
+  const std::int64_t vocabulary =
+      recipe.vocabulary ? *recipe.vocabulary : model.has_own_vocabulary || of_data == 0 ? model.vocabulary : of_data;
+  if (vocabulary < of_data) {
+    throw_user_error("the tokenizer has {} tokens and the model knows {}; give --vocabulary {}, or another --tokenizer", of_data,
+                     vocabulary, of_data);
+  }
+  return vocabulary;
+}
+
+void check_language_data(const settings::Recipe& recipe, const data::Description& data) {
+  if (data.kind == data::Kind::text) return;
+  throw_user_error("'{}' reads text, and '{}' has images; give a text file, a folder of .txt files or embedded", recipe.model,
+                   data.name);
+}
+
+FitRequest language_request(const settings::Recipe& recipe, const frontend::LanguageModelSize& size,
+                            const data::Description& data, CostTable costs) {
+  check_language_data(recipe, data);
+  const std::int64_t vocabulary = vocabulary_of(recipe, size, data.text.vocabulary);
+  const auto build = [recipe, vocabulary, length = data.text.length](std::int64_t microbatch) {
+    Program model = frontend::build_zoo_model(recipe.model, {.batch = microbatch, .vocabulary = vocabulary, .length = length});
+    finish_model(model, recipe);
+    return model;
+  };
+  return request_of(build, recipe, std::move(costs));
+}
+
 // The digits of the embedded set are no longer themselves when mirrored; photographs are.
 bool augments(const settings::Recipe& recipe) { return recipe.augment.value_or(recipe.data != "embedded"); }
 
 }  // namespace
 
 std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe) {
+  if (const auto size = frontend::language_model_size(recipe.model)) {
+    const data::TextOptions options{.tokenizer = recipe.tokenizer.value_or("bytes"),
+                                    .length = recipe.length.value_or(size->context)};
+    const std::string spec = data_of(recipe);
+    if (data::is_text_data(spec)) return data::open_text(spec, options);
+    std::unique_ptr<data::Dataset> other = data::open_dataset(spec, {});
+    check_language_data(recipe, other->description());
+    return other;
+  }
   return data::open_dataset(recipe.data,
                             {.image_size = recipe.image_size.value_or(0),
                              .default_image_size = own_shape(recipe.model, 0)[2],
@@ -43,6 +87,9 @@ std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe) {
 }
 
 data::Description random_description(const settings::Recipe& recipe) {
+  if (const auto size = frontend::language_model_size(recipe.model)) {
+    return {.name = "random", .kind = data::Kind::text, .text = {.length = recipe.length.value_or(size->context)}};
+  }
   const Shape shape = own_shape(recipe.model, recipe.image_size.value_or(0));
   // No classes of its own: the model's stay.
   return {.name = "random", .channels = shape[1], .height = shape[2], .width = shape[3]};
@@ -97,6 +144,10 @@ FitRequest request_of(BuildModel model, const settings::Recipe& recipe, CostTabl
 }
 
 FitRequest fit_request(const settings::Recipe& recipe, const data::Description& data, CostTable costs) {
+  if (const auto size = frontend::language_model_size(recipe.model))
+    return language_request(recipe, *size, data, std::move(costs));
+  if (data.kind == data::Kind::text)
+    throw_user_error("'{}' is text, and '{}' takes images; give a language model such as gpt-small", data.name, recipe.model);
   const std::int64_t classes = recipe.classes.value_or(data.classes);
   if (classes < data.classes) {
     throw_user_error("the data '{}' has {} classes; a classifier of {} cannot tell them apart", data.name, data.classes, classes);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "frontend/zoo.h"
 #include "io/plan_file.h"
 #include "ir/loss.h"
 
@@ -23,7 +24,13 @@ data::Description description_of(const settings::Recipe& recipe, const Plan& pla
       data.std = node.attributes.reals("std");
     }
   }
-  data.classes = loss_of(plan.program).classes;
+  const ProgramLoss loss = loss_of(plan.program);
+  if (frontend::language_model_size(recipe.model)) {
+    data.kind = data::Kind::text;
+    data.text = {.tokenizer = recipe.tokenizer.value_or("bytes"), .vocabulary = loss.classes, .length = loss.rows_per_example};
+    return data;
+  }
+  data.classes = loss.classes;
   // What the labels are called is not known.
   for (std::int64_t label = 0; label < data.classes; ++label) data.class_names.push_back(std::to_string(label));
   return data;
@@ -43,6 +50,7 @@ settings::Recipe with_whole_paths(settings::Recipe recipe) {
     return can_be_kept ? absolute : path;
   };
   if (recipe.data != "embedded" && recipe.data != "cifar10") recipe.data = whole(recipe.data);
+  if (recipe.tokenizer && *recipe.tokenizer != "bytes") recipe.tokenizer = whole(*recipe.tokenizer);
   if (recipe.init) recipe.init = whole(*recipe.init);
   return recipe;
 }

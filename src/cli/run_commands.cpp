@@ -1,5 +1,6 @@
 // What is done with a finished run: its accuracy, its weights.
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "api/evaluation.h"
@@ -99,9 +100,12 @@ void run_eval(const Flags& flags) {
   const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
   train::Session session = open_evaluation(snapshot, recipe, trained, microbatch_of(recipe));
   const StopSignal stop;
-  train::ClassTallies tallies(session);
-  const train::Result result = train::evaluate_split(session, *dataset, data::Split::test, stop.asked(),
-                                                     [&](const data::Batch& batch) { tallies.add(batch); });
+  std::optional<train::ClassTallies> tallies;  // of networks that tell each example's class
+  if (trained.kind == data::Kind::images) tallies.emplace(session);
+  const train::Result result =
+      train::evaluate_split(session, *dataset, data::Split::test, stop.asked(), [&](const data::Batch& batch) {
+        if (tallies) tallies->add(batch);
+      });
   if (result.examples < dataset->description().test_examples)
     throw Interrupted(stop.signal(), "evaluation was interrupted; run it again");
   const LossFacts& loss = *session.loss().facts;
@@ -113,19 +117,19 @@ void run_eval(const Flags& flags) {
                                 {"test_examples", result.examples}};
     json[fmt::format("test_{}", loss.metrics[0])] = result.loss;
     if (!loss.metrics[1].empty()) json[fmt::format("test_{}", loss.metrics[1])] = result.mean_score();
-    json["per_class"] = per_class_json(tallies.classes(), trained);
+    if (tallies) json["per_class"] = per_class_json(tallies->classes(), trained);
     train::put_overheads(json, train::measure_overheads(session));
     return write_json(json);
   }
   const std::string tested = fmt::format(
-      "{} test {} of {}", report::format_count(result.examples * session.loss().rows_per_example), loss.unit, recipe.data);
+      "{} test {} of {}", report::format_count(std::llround(result.weight)), loss.unit, recipe.data);
   const std::string says =
       loss.metrics[1] == "accuracy"
           ? fmt::format("{:.2f}% of {} are correct, ", 100 * result.mean_score(), tested)
           : tested + ": " + (loss.metrics[1].empty() ? "" : describe_metric(loss, 1, result.mean_score(), "") + ", ");
   write_out(fmt::format("{} after step {}: {}{}\n", recipe.model, snapshot.counters.step, says,
                         describe_metric(loss, 0, result.loss, "")) +
-            per_class_text(tallies.classes(), trained));
+            (tallies ? per_class_text(tallies->classes(), trained) : ""));
 }
 
 void run_export(const Flags& flags) {

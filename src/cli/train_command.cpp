@@ -30,9 +30,17 @@ std::string opening(const TrainingRun& run) {
   const auto number = [](std::int64_t count, std::string_view one, std::string_view many) {
     return fmt::format("{} {}", report::format_count(count), count == 1 ? one : many);
   };
-  std::string out = fmt::format(
-      "{} on {}: {}, {}, {}\n", run.recipe().model, data.name, number(data.train_examples, "training image", "training images"),
-      number(data.test_examples, "test image", "test images"), number(data.classes, "class", "classes"));
+  const bool of_text = data.kind == data::Kind::text;
+  std::string out = fmt::format("{} on {}: ", run.recipe().model, data.name);
+  if (of_text) {
+    out += fmt::format("{} to train with and {} to test with, of {}; {} of {}\n",
+                       number(data.text.train_tokens, "token", "tokens"), report::format_count(data.text.test_tokens),
+                       report::format_count(data.text.vocabulary), number(data.train_examples, "example", "examples"),
+                       report::format_count(data.text.length));
+  } else {
+    out += fmt::format("{}, {}, {}\n", number(data.train_examples, "training image", "training images"),
+                       number(data.test_examples, "test image", "test images"), number(data.classes, "class", "classes"));
+  }
   out += fmt::format("{} of {}", number(static_cast<std::int64_t>(run.total_steps()), "step", "steps"),
                      number(plan.program.batch, "example", "examples"));
   if (plan.program.microbatch < plan.program.batch) out += fmt::format(" in microbatches of {}", plan.program.microbatch);
@@ -44,8 +52,9 @@ std::string opening(const TrainingRun& run) {
     out += fmt::format("; plain training would take {}", format_bytes(*run.plain_peak_bytes()));
   }
   if (plan.program.batch > data.train_examples) {
-    out += fmt::format("\nthe batch of {} is more than the {} training images: every step takes all of them",
-                       report::format_count(plan.program.batch), report::format_count(data.train_examples));
+    out += fmt::format("\nthe batch of {} is more than the {} training {}: every step takes all of them",
+                       report::format_count(plan.program.batch), report::format_count(data.train_examples),
+                       of_text ? "examples" : "images");
   }
   return out;
 }

@@ -33,8 +33,12 @@ TrainedRun open_run(const Flags& flags) {
   train::SnapshotInfo snapshot = find_snapshot(flags);
   settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
   data::Description trained = trained_on(snapshot, recipe);
-  recipe.classes = recipe.classes.value_or(trained.classes);
-  recipe.image_size = trained.height;
+  if (trained.kind == data::Kind::text) {
+    recipe.length = trained.text.length;
+  } else {
+    recipe.classes = recipe.classes.value_or(trained.classes);
+    recipe.image_size = trained.height;
+  }
   // The other methods are of training, and may be those of another device.
   const Methods& made = recipe.methods;
   recipe.methods = {.precision = made.precision,

@@ -7,11 +7,23 @@ namespace snug {
 
 namespace {
 
+// Whether the loss has this input, which may be optional. The value that a kernel adds to is none of its own.
+bool has_input(const Node& loss, int input) {
+  const std::size_t own = loss.inputs.size() - (accumulates(loss.attributes) ? 1 : 0);
+  return input >= 0 && static_cast<std::size_t>(input) < own;
+}
+
 // The state of Role::input that the loss reads as this input; none: it reads nothing, or what a node made.
 StateId input_state(const Program& program, const Section& section, const Node& loss, int input) {
-  if (input < 0 || static_cast<std::size_t>(input) >= loss.inputs.size()) return StateId::none();
+  if (!has_input(loss, input)) return StateId::none();
   const StateId state = section.state_of(loss.inputs[static_cast<std::size_t>(input)]);
   return state.valid() && program.state(state).role == Role::input ? state : StateId::none();
+}
+
+std::int64_t count_classes(const Section& section, const Node& loss) {
+  const int classifier = loss.op->loss->classifier;
+  if (classifier < 0) return section.value(loss.inputs.front()).type.shape.dims().back();
+  return section.value(loss.inputs[static_cast<std::size_t>(classifier)]).type.shape[0];
 }
 
 // nullptr: the section has no loss.
@@ -44,10 +56,9 @@ ProgramLoss loss_of(const Program& program) {
   const LossFacts& facts = *node->op->loss;
   ProgramLoss loss{.node = node, .facts = &facts, .rows_per_example = rows_per_example(node->attributes)};
   loss.labels = input_state(program, *section, *node, facts.labels);
-  if (facts.labels >= 0) loss.classes = section->value(node->inputs.front()).type.shape.dims().back();
+  if (facts.labels >= 0) loss.classes = count_classes(*section, *node);
   loss.weights = input_state(program, *section, *node, facts.weights);
-  const bool weighs = facts.weights >= 0 && static_cast<std::size_t>(facts.weights) < node->inputs.size();
-  if (weighs && !loss.weights.valid())
+  if (has_input(*node, facts.weights) && !loss.weights.valid())
     throw_user_error("the weights of the rows of '{}' are computed; they must be an input, so that their sum is known",
                      program.name);
   return loss;

@@ -64,7 +64,8 @@ GradientContext::GradientContext(SectionBuilder& builder, const Node& forward, c
       output_gradients_(std::move(output_gradients)),
       wanted_(std::move(wanted)),
       extra_(extra),
-      gradients_(forward.inputs.size()) {}
+      gradients_(forward.inputs.size()),
+      made_outputs_(forward.outputs.size()) {}
 
 ValueId GradientContext::input(std::size_t i) const {
   const ValueId id = forward_.inputs.at(i);
@@ -90,6 +91,12 @@ ValueId GradientContext::output_gradient(std::size_t i) const {
   const ValueId id = output_gradients_.at(i);
   SNUG_CHECK(id.valid(), "output {} of {} has no gradient", i, forward_.op->name);
   return id;
+}
+
+void GradientContext::set_output(std::size_t i, ValueId value) {
+  SNUG_CHECK(recipe_.makes_outputs, "recipe '{}' of {} makes output {}, which it does not declare", recipe_.name,
+             forward_.op->name, i);
+  made_outputs_.at(i) = value;
 }
 
 std::vector<ValueId> GradientContext::emit_all(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes) {

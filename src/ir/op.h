@@ -37,6 +37,10 @@ struct GradientRecipe {
   // Emitted right after the op in the forward pass; its result is kept instead of a larger value (sign bits, argmax).
   ValueId (*make_extra)(SectionBuilder&, const Node& forward) = nullptr;
   void (*build)(GradientContext&) = nullptr;
+  // Backward does once more what the node did, so it takes longer than the first recipe: never chosen to save bytes alone.
+  bool repeats_forward = false;
+  // The node that `build` emits also makes the forward node's outputs, and stands in its place.
+  bool makes_outputs = false;
 };
 
 // An op that alone reads this op's output 0 may become an attribute of this op.
@@ -72,8 +76,16 @@ struct LossFacts {
   std::uint8_t ranks_by = 0;  // which of the two ranks weights
   bool higher_is_better = false;
   std::string_view unit = "examples";  // of throughput: what one row of the loss is
-  int labels = -1;                     // the input with class numbers, below the number of columns of input 0; -1: none
+  int labels = -1;                     // the input with class numbers, from 0 on; -1: none
   int weights = -1;                    // the optional input with a weight for each row; -1: none
+  // Where the number of classes is found: -1, input 0 has scores in its last dimension, one for each class; else the first
+  // dimension of that input, a classifier's weight.
+  int classifier = -1;
+  // A row whose label is no class does not count, as if its weight were 0; otherwise such a label is corrupt data.
+  bool ignores_other_labels = false;
+
+  // Whether input 0 is what the loss judges: a score for each class.
+  bool has_scores() const { return labels >= 0 && classifier < 0; }
 };
 
 // An op that moves a parameter: op(weight, gradient, scalars, states..., updates?, gradient_norm?) -> weight, gradient (cleared),
@@ -116,8 +128,11 @@ struct OpDef {
   bool prepares_data = false;     // its attributes are the data's (normalization, augmentation), not the model's
   // Bit i: input i stays in 32 bits where the values around it are stored in 16: parameters and statistics of normalization.
   std::uint32_t wide_inputs = 0;
+  // Changes the attributes to those of evaluation, which draws no random numbers. nullptr: the same as in training.
+  void (*for_evaluation)(Attributes& attributes) = nullptr;
   // Of an op whose attributes say its result's type: changes that to `dtype`.
   void (*set_result_dtype)(Attributes& attributes, DType dtype) = nullptr;
+  int looks_up_in = -1;     // input 0 holds numbers of rows of this input; -1: it does not
   int weight_operand = -1;  // the input for which kernels may prefer their own layout; -1: none
   std::span<const Absorption> absorbs = {};
   SignsOnly signs_only = {};
@@ -173,6 +188,10 @@ class GradientContext {
   void set_gradient(std::size_t input, ValueId gradient) { gradients_[input] = gradient; }
   const std::vector<ValueId>& gradients() const { return gradients_; }
 
+  // Of a recipe that makes the forward node's outputs: what takes the place of output `i`.
+  void set_output(std::size_t i, ValueId value);
+  const std::vector<ValueId>& made_outputs() const { return made_outputs_; }
+
   // Emits a backward node of one output.
   ValueId emit(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
   std::vector<ValueId> emit_all(const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
@@ -185,6 +204,7 @@ class GradientContext {
   std::vector<bool> wanted_;
   ValueId extra_;
   std::vector<ValueId> gradients_;
+  std::vector<ValueId> made_outputs_;
 };
 
 }  // namespace snug

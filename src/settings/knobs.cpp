@@ -49,14 +49,36 @@ const std::array kOwn{
          .help = "height and width of the images that the model is given",
          .otherwise = "the data's, else the model's own",
          .offered = kAlsoPaper},
+    Knob{.key = "tokenizer",
+         .flag = "--tokenizer",
+         .slot = [](Recipe& r) -> Slot { return &r.tokenizer; },
+         .argument = "TOKENIZER",
+         .help = "how a text becomes tokens: bytes, or the path of a byte-level BPE such as GPT-2's: tokenizer.json, vocab.json "
+                 "with merges.txt beside it, or a folder that has one of these",
+         .otherwise = "bytes"},
+    Knob{.key = "length",
+         .flag = "--length",
+         .slot = [](Recipe& r) -> Slot { return &r.length; },
+         .argument = "N",
+         .values = CountRange{1, data::kMostLength},
+         .help = "sequence length of a language model: tokens in an example",
+         .otherwise = "the model's context"},
+    Knob{.key = "vocabulary",
+         .flag = "--vocabulary",
+         .slot = [](Recipe& r) -> Slot { return &r.vocabulary; },
+         .argument = "N",
+         .values = CountRange{2, 10'000'000},
+         .help = "vocabulary size of a language model, at least that of its tokenizer",
+         .otherwise = "the model's own, else the tokenizer's"},
     Knob{.key = "data",
          .flag = "--data",
          .slot = [](Recipe& r) -> Slot { return &r.data; },
          .argument = "DATA",
          .suggested = data::kNamedSets,
          .help = "embedded (1,797 handwritten digits inside the program), cifar10 (get it with 'snug data get "
-                 "cifar10'), or a folder of images: FOLDER/train/CLASS/*.png",
-         .otherwise = "embedded to train, else random images of the model's own size",
+                 "cifar10'), or a folder of images: FOLDER/train/CLASS/*.png; for language models embedded (a book), a text file "
+                 "or a folder of .txt files",
+         .otherwise = "embedded to train, else random examples of the model's own size",
          .may_change = true},
     // The record of a run's data says whether it is the same with and without them.
     Knob{.key = "skip_bad_images",
@@ -162,7 +184,7 @@ const std::array kOwn{
          .argument = "STRATEGY",
          .suggested = checkpoint_names(),
          .help = "gradient checkpointing: which activations stay in memory; backward recomputes the others. none: all "
-                 "stay; no-bn: all but batch norm's; sqrt, log, chen: those between segments of the model; every-M: "
+                 "stay; no-bn: all but those of norms and activation functions; sqrt, log, chen: those between segments of the model; every-M: "
                  "of every M-th layer; residual-M, residual-M*: of every M-th residual block; optimal:BYTES: the "
                  "fastest choice with that much memory beside weights and optimizer state; greedy:BYTES: a good one, "
                  "for models that are not a chain of layers",

@@ -70,6 +70,9 @@ struct Recipe {
   std::string model;
   std::optional<std::int64_t> classes;     // nothing: the data's or the model's own
   std::optional<std::int64_t> image_size;  // nothing: the data's or the model's own
+  std::optional<std::string> tokenizer;    // of texts; nothing: bytes
+  std::optional<std::int64_t> length;      // tokens of an example; nothing: the model's context
+  std::optional<std::int64_t> vocabulary;  // of a language model; nothing: its own, else the tokenizer's
   std::string data = "embedded";
   bool skip_bad_images = false;  // images that cannot be read are left out
   double label_smoothing = 0;

@@ -148,6 +148,11 @@ std::map<std::string, std::string> weights_metadata(const data::Description& tra
   const auto text = [](const nlohmann::json& json) {
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   };
+  if (trained_on.kind == data::Kind::text) {
+    return {{"snug.tokenizer", text(trained_on.text.tokenizer)},
+            {"snug.vocabulary", fmt::format("{}", trained_on.text.vocabulary)},
+            {"snug.length", fmt::format("{}", trained_on.text.length)}};
+  }
   return {{"snug.classes", text(trained_on.class_names)},
           {"snug.image_size", fmt::format("{}", trained_on.height)},
           {"snug.mean", text(trained_on.mean)},

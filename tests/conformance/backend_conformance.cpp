@@ -380,12 +380,11 @@ Comparison compare(const Backend& backend, const OpCase& test, DType dtype) {
 }
 
 std::vector<OpCase> op_cases() {
-  std::vector<OpCase> cases = product_cases();
-  for (OpCase& test : norm_cases()) cases.push_back(std::move(test));
-  for (OpCase& test : other_cases()) cases.push_back(std::move(test));
-  for (OpCase& test : pack_cases()) cases.push_back(std::move(test));
-  for (OpCase& test : update_cases()) cases.push_back(std::move(test));
-  for (OpCase& test : sparse_cases()) cases.push_back(std::move(test));
+  std::vector<OpCase> cases;
+  for (const auto list :
+       {product_cases, norm_cases, other_cases, pack_cases, update_cases, sparse_cases, sequence_cases, attention_cases}) {
+    for (OpCase& test : list()) cases.push_back(std::move(test));
+  }
   return cases;
 }
 

@@ -58,6 +58,8 @@ std::vector<OpCase> other_cases();
 std::vector<OpCase> update_cases();
 std::vector<OpCase> pack_cases();
 std::vector<OpCase> sparse_cases();
+std::vector<OpCase> sequence_cases();
+std::vector<OpCase> attention_cases();
 // The convolutions of WRN-28-2, on two small images, with so many of their weights.
 std::vector<OpCase> sparse_wrn_cases(double density);
 

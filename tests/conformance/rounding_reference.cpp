@@ -15,12 +15,17 @@ namespace {
 
 // Ops whose results stay f32 in a model of 16 bits: statistics and sums of normalization. sum_to_channels makes both kinds (the
 // gradients of norms and of biases), and keeping the finer one costs a bias only the last rounding.
-const std::set<std::string_view> kFine{"batch_norm_statistics", "batch_norm_running",         "batch_norm_grad_reduce",
-                                       "sum_to_channels",       "group_norm_grad_parameters", "softmax_cross_entropy"};
+const std::set<std::string_view> kFine{
+    "batch_norm_statistics",      "batch_norm_running",   "batch_norm_grad_reduce",     "sum_to_channels",
+    "layer_norm_grad_parameters", "rms_norm_grad_weight", "group_norm_grad_parameters", "softmax_cross_entropy",
+    "linear_cross_entropy"};
+// ... and those of which the first result alone is an activation.
+const std::set<std::string_view> kFineBehindTheFirst{"group_norm", "layer_norm", "rms_norm", "attention"};
 
 // How output `output` of an op is stored.
 DType stored_as(std::string_view op, std::size_t output, DType stored) {
-  const bool fine = kFine.contains(op) || (op == "group_norm" && output > 0);
+  const bool fine = kFine.contains(op) || (kFineBehindTheFirst.contains(op) && output > 0) ||
+                    (op == "linear_cross_entropy_step" && output == 2);
   return fine ? DType::f32 : stored;
 }
 
@@ -68,7 +73,7 @@ std::unique_ptr<BoundKernel> bind_rounding(const KernelArguments& arguments) {
   return std::make_unique<Rounding>(originals[I]->bind(arguments), originals[I]->op, arguments.outputs);
 }
 
-constexpr std::size_t kMost = 64;
+constexpr std::size_t kMost = 128;
 using Bind = std::unique_ptr<BoundKernel> (*)(const KernelArguments&);
 
 template <std::size_t... I>

@@ -45,12 +45,20 @@ class Hostile {
     Attributes result;
     for (const char* name : {"stride", "padding", "dilation", "kernel"})
       result.set(name, std::vector<std::int64_t>{number(), number()});
-    for (const char* name : {"groups", "group_size", "batch", "pixels", "key", "channels", "channels_last", "nesterov", "augment",
-                             "bits", "dtype", "first_row", "nonzeros", "target", "per_tensor", "uniform", "stochastic"}) {
+    for (const char* name : {"groups",     "group_size", "batch",      "pixels",     "key",         "channels",   "channels_last",
+                             "nesterov",   "augment",    "bits",       "dtype",      "first_row",   "nonzeros",   "target",
+                             "per_tensor", "uniform",    "stochastic", "rows",       "positions",   "heads",      "kv_heads",
+                             "head_size",  "causal",     "inverse",    "activation", "transpose_a", "transpose_b"}) {
       result.set(name, number());
     }
-    for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound", "spread"})
+    for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound", "spread",
+                             "scale", "dropout", "base"}) {
       result.set(name, 0.5);
+    }
+    if (below(2) == 0) result.set("rows_per_example", number());
+    if (below(2) == 0) {
+      for (const char* name : {"heads", "kv_heads", "causal"}) result.set(name, std::int64_t{1});
+    }
     for (const char* name : {"shape", "input_shape", "weight_shape"}) {
       const Shape shape = type().shape;
       result.set(name, std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end()));

@@ -62,7 +62,7 @@ TEST(Recipes, KeepNoMoreThanTheyNeed) {
   EXPECT_EQ(recipe(relu, 1).keeps_outputs | recipe(relu, 1).keeps_inputs, 0U);
   EXPECT_NE(recipe(max_pool, 1).make_extra, nullptr);
   EXPECT_EQ(recipe(max_pool, 1).keeps_outputs | recipe(max_pool, 1).keeps_inputs, 0U);
-  for (const OpDef* op : {&dropout, &add, &avg_pool, &global_avg_pool, &shortcut, &reshape, &relayout}) {
+  for (const OpDef* op : {&dropout, &add, &avg_pool, &global_avg_pool, &shortcut, &reshape, &relayout, &rotary, &add_positions}) {
     ASSERT_EQ(op->gradients.size(), 1U) << op->name;
     EXPECT_EQ(op->gradients[0].keeps_inputs | op->gradients[0].keeps_outputs, 0U) << op->name;
     EXPECT_EQ(op->gradients[0].make_extra, nullptr) << op->name;
@@ -70,6 +70,31 @@ TEST(Recipes, KeepNoMoreThanTheyNeed) {
   EXPECT_EQ(recipe(conv2d, 0).keeps_outputs, 0U);
   EXPECT_EQ(recipe(linear, 0).keeps_outputs, 0U);
   EXPECT_EQ(recipe(batch_norm_apply, 0).keeps_outputs, 0U);
+  EXPECT_EQ(recipe(embedding, 0).keeps_inputs, 0b01U);  // not the table
+  EXPECT_EQ(recipe(layer_norm, 0).keeps_outputs, 0b110U);
+  EXPECT_EQ(recipe(rms_norm, 0).keeps_outputs, 0b10U);
+  EXPECT_EQ(recipe(softmax, 0).keeps_inputs, 0U);
+  EXPECT_EQ(recipe(attention, 2).keeps_outputs, 0U);
+}
+
+// Attention's output and sums take a pass over all pairs of tokens; that they take few bytes is no reason to make them twice.
+TEST(Recipes, ThatRepeatForwardSayIt) {
+  EXPECT_FALSE(attention.gradients[0].repeats_forward);
+  EXPECT_FALSE(attention.gradients[1].repeats_forward);
+  EXPECT_TRUE(attention.gradients[2].repeats_forward);
+}
+
+TEST(Recipes, OfALossThatMakesItsOutputsInBackwardSayIt) {
+  EXPECT_TRUE(linear_cross_entropy.gradients[0].makes_outputs);
+  EXPECT_FALSE(softmax_cross_entropy.gradients[0].makes_outputs);
+  // Then the step stands for the loss.
+  EXPECT_EQ(linear_cross_entropy_step.loss, linear_cross_entropy.loss);
+}
+
+TEST(OpList, EvaluationDrawsNoRandomNumbersInAttention) {
+  Attributes attributes{{"dropout", 0.3}, {"scale", 0.5}};
+  attention.for_evaluation(attributes);
+  EXPECT_EQ(attributes, (Attributes{{"dropout", 0.0}, {"scale", 0.5}}));
 }
 
 }  // namespace

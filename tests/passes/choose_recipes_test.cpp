@@ -10,6 +10,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "ir/op.h"
+#include "ops/ops.h"
 
 namespace snug::testing {
 namespace {
@@ -31,7 +32,7 @@ template <typename Layers>
 std::string on_images(Layers layers, const std::vector<std::string>& frozen = {}) {
   GraphBuilder b("model", 2);
   const ValueId x = b.conv2d("stem", b.features({3, 8, 8}, Layout::channels_last()), {.out_channels = 4, .padding = 1});
-  b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", layers(b, x)), 5, false));
+  b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", layers(b, x)), 5, {.bias = false}));
   Program graph = std::move(b).finish();
   frontend::freeze(graph, frozen);
   return chosen(graph);
@@ -70,6 +71,18 @@ TEST(ChooseRecipes, APoolBehindAKeptValueReadsIt) {
               return b.add("sum", strided, b.max_pool("p", x));
             }),
             "r=output p=input ");
+}
+
+// Though its log_sum_exp need not be kept when attention is computed twice.
+TEST(ChooseRecipes, AttentionIsNotRepeatedToSaveBytes) {
+  GraphBuilder b("tokens", 2);
+  const ValueId qkv = b.linear("qkv", b.reshape("rows", b.features({5, 4}), {10, 4}), 24);
+  const Attributes attributes{
+      {"heads", std::int64_t{2}}, {"kv_heads", std::int64_t{2}}, {"causal", std::int64_t{1}},          {"scale", 0.5},
+      {"dropout", 0.0},           {"key", std::int64_t{1}},      {"rows_per_example", std::int64_t{5}}};
+  const ValueId y = b.emit("attention", ops::attention, {qkv, b.scalars()}, attributes).front();
+  b.softmax_cross_entropy(b.linear("head", y, 3));
+  EXPECT_EQ(chosen(std::move(b).finish()), "attention=log_sum_exp ");
 }
 
 TEST(ChooseRecipes, BatchNormBehindAReluKeepsItsInput) {

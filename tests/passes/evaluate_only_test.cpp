@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "before_after.h"
+#include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "ir/loss.h"
+#include "ops/ops.h"
 
 namespace snug::testing {
 namespace {
@@ -41,6 +44,22 @@ TEST(EvaluateOnly, TheLossReadsTheKeptScores) {
   EXPECT_NE(text.find("  scores@1 = linear("), std::string::npos) << text;
   EXPECT_NE(text.find(" = softmax_cross_entropy(scores@1, labels@0, scalars@0)"), std::string::npos) << text;
   EXPECT_EQ(loss_of(evaluate_only(lowered("small-cnn"))).classes, 10);
+}
+
+// Of a loss that has the classifier in it, the first input is no score.
+TEST(EvaluateOnly, ALossThatMakesItsScoresItselfKeepsNone) {
+  frontend::GraphBuilder b("tokens", 2);
+  const ValueId weight = b.parameter("weight", {.dtype = DType::f32, .shape = {5, 4}}, {});
+  const ValueId labels = b.input("labels", {.dtype = DType::i32, .shape = {2}});
+  const ValueId x = b.linear("layer", b.features({3}), 4);
+  b.loss("loss", ops::linear_cross_entropy, {x, weight, labels, b.scalars()}, {{"label_smoothing", 0.0}});
+  std::vector<PassTiming> timings;
+  const AcceptingBackend backend;
+  const Program program = run_passes(std::move(b).finish(), model_passes(), {.backend = backend}, {}, timings);
+  EXPECT_EQ(loss_of(program).classes, 5);
+  const Program evaluation = evaluate_only(program);
+  EXPECT_FALSE(evaluation.scores.valid());
+  EXPECT_EQ(evaluation.sections.size(), 1U);
 }
 
 TEST(EvaluateOnly, PrintsAndReadsBack) {

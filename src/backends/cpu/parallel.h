@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <omp.h>
 
 #include "ir/kernel.h"
 
@@ -35,6 +36,18 @@ template <typename Loop>
 void run_on_parts(std::int64_t count, int threads, const Loop& loop) {
   constexpr std::int64_t kGrain = 32;  // a cache line of the narrowest elements
   for_each_part(count, count < 4096 ? 1 : threads, kGrain, [&](int, Range part) { loop(part.begin, part.size()); });
+}
+
+// body(thread, item) once for each of `count` items that take different times, on whichever thread is free: the thread may only
+// decide which scratch is used.
+template <typename Body>
+void for_each_item(std::int64_t count, int threads, const Body& body) {
+#pragma omp parallel num_threads(threads)
+  {
+    const int thread = omp_get_thread_num();
+#pragma omp for schedule(dynamic, 1) nowait
+    for (std::int64_t item = 0; item < count; ++item) body(thread, item);
+  }
 }
 
 // A bound kernel from a callable that holds all it needs.

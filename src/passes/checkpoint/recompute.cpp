@@ -42,6 +42,19 @@ class Checkpointer {
 
   bool stays(std::size_t node) const { return !what_.stays.empty() && what_.stays[node]; }
 
+  // One pass over memory makes the result from values that backward reads too: an activation function whose gradient needs its
+  // input.
+  bool follows_kept(const Node& node) const {
+    if (!node.op->cheap_to_recompute || node.op->is_view || node.op->joins_branches) return false;
+    bool any = false;
+    for (const ValueId input : node.inputs) {
+      if (section_.value(input).is_state()) continue;
+      if (!forward_.read_by_backward[input.index()]) return false;
+      any = true;
+    }
+    return any;
+  }
+
   // Values that are never kept and are recomputed one by one, just where backward reads them.
   void find_values_on_demand() {
     std::vector<bool> normalized(section_.values.size(), false);
@@ -58,7 +71,7 @@ class Checkpointer {
       const ValueId result = node.outputs.front();
       // A value that leads out of a region is where the next one begins.
       normalized[result.index()] =
-          what_.renews[i] && !stays(i) && (node.op->normalizes || follows) && !leaves_region[result.index()];
+          what_.renews[i] && !stays(i) && (node.op->normalizes || follows || follows_kept(node)) && !leaves_region[result.index()];
       const bool comes_back =
           normalized[result.index()] || forward_.is_free[result.index()] || (!what_.drops.empty() && what_.drops[i]);
       on_demand_[result.index()] = comes_back && !stays(i) && !forward_.is_small[result.index()];

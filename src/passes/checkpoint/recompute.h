@@ -13,8 +13,8 @@ namespace snug {
 // What is kept and what is recomputed, for one forward pass.
 struct Recomputation {
   Regions regions;
-  // By forward node: if it normalizes, or does something pointwise to what was normalized, its result is recomputed where
-  // backward reads it.
+  // By forward node: if it normalizes, does something pointwise to what was normalized, or makes its result cheaply from what
+  // backward reads anyway (an activation function that keeps its input), that result is recomputed where backward reads it.
   std::vector<bool> renews;
   // By forward node, or empty: exceptions. What a node of `stays` makes is kept from the forward pass on; what one of `drops`
   // makes is recomputed where backward reads it, from whatever exists then.

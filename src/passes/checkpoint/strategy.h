@@ -13,7 +13,7 @@ namespace snug {
 struct CheckpointStrategy {
   enum class Kind : std::uint8_t {
     none,           // everything that backward reads is kept
-    no_bn,          // results of normalization, and of ReLUs on them, are recomputed where backward reads them
+    no_bn,          // results of normalization and of activation functions are recomputed where backward reads them
     every,          // every-M: of the values that alone carry the forward pass on, each M-th is kept
     residual,       // residual-M: the results of every M-th residual block are kept
     residual_star,  // residual-M*: the same; between them blocks are recomputed one at a time, without results of normalization

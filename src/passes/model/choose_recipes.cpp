@@ -161,6 +161,7 @@ class RecipeChooser {
       std::size_t best = 0;
       std::optional<Bytes> best_cost;
       for (std::size_t r = 0; r < forward_.nodes[n].op->gradients.size(); ++r) {
+        if (forward_.nodes[n].op->gradients[r].repeats_forward) continue;
         const std::vector<std::size_t>& kept = kept_by(n, r);
         if (std::find(kept.begin(), kept.end(), value) != kept.end()) continue;
         const std::optional<Bytes> added = added_bytes(n, r);

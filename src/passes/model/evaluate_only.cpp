@@ -13,8 +13,7 @@ namespace {
 
 void keep_scores(Program& program, Section& eval) {
   const NodeId loss = find_loss(eval);
-  if (!loss.valid() || eval.nodes[loss.index()].op->loss->labels < 0)
-    throw_user_error("the loss of '{}' tells no classes apart, so there are no scores to read", program.name);
+  if (!loss.valid() || !eval.nodes[loss.index()].op->loss->has_scores()) return;
   Value& scores = eval.value(eval.nodes[loss.index()].inputs.front());
   SNUG_CHECK(!scores.is_state(), "the scores of '{}' are the state '{}'", program.name, scores.name);
   constexpr std::string_view kName = "scores";

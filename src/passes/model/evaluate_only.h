@@ -15,7 +15,7 @@
 
 namespace snug {
 
-// UserError when the evaluation has no loss that judges scores, as a network without classes.
+// A loss that makes its scores itself, a few rows at a time, keeps none.
 Program evaluate_only(Program program);
 
 }  // namespace snug

@@ -2,37 +2,12 @@
 // it, nor on how many threads share the work.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/run_on_cpu.h"
 #include "backends/reference/support.h"
 #include "ops/ops.h"
 
 namespace snug::backends {
 namespace {
-
-// The op by the CPU backend, all its outputs; the kernel that ran must be called so.
-std::vector<Tensor> run_all_on_cpu(std::string_view kernel_name, const OpDef& op, std::vector<Tensor> inputs,
-                                   const Attributes& attributes, int threads) {
-  std::vector<Type> types;
-  std::vector<Operand> operands;
-  for (Tensor& input : inputs) {
-    types.push_back(input.type());
-    operands.push_back(input.operand());
-  }
-  const std::vector<Type> output_types = infer_types(op, {types, attributes});
-  const Backend backend = cpu_backend(threads);
-  Accept accept;
-  const KernelDef* kernel =
-      backend.choose({.op = op, .attributes = attributes, .inputs = types, .outputs = output_types, .threads = threads}, accept);
-  EXPECT_EQ(kernel->name, kernel_name);
-  std::vector<Tensor> results(output_types.begin(), output_types.end());
-  std::vector<Operand> outputs;
-  for (Tensor& result : results) outputs.push_back(result.operand());
-  std::vector<std::byte> workspace(static_cast<std::size_t>(accept.workspace.count()));
-  kernel->bind({.attributes = attributes, .inputs = operands, .outputs = outputs, .workspace = workspace, .threads = threads})
-      ->run();
-  for (const Tensor& result : results) EXPECT_TRUE(result.guards_intact());
-  return results;
-}
 
 Tensor run_on_cpu(std::string_view kernel_name, const OpDef& op, std::vector<Tensor> inputs, const Attributes& attributes,
                   int threads) {

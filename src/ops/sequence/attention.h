@@ -1,0 +1,54 @@
+// The geometry of attention, read once from shapes and attributes; shape inference and the kernels of all backends share it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "base/philox.h"
+#include "ir/attributes.h"
+#include "ir/type.h"
+
+namespace snug::ops {
+
+// The log_sum_exp of a query that sees no key: the lowest finite number of an f32, in f64 too.
+inline constexpr float kNothingSeen = std::numeric_limits<float>::lowest();
+
+struct AttentionGeometry {
+  std::int64_t examples, length;  // N and T
+  std::int64_t heads, kv_heads;   // H and K
+  std::int64_t head_size;         // S
+  bool causal;
+
+  // UserError when qkv [R,(H+2K)*S] and the attributes do not go together.
+  static AttentionGeometry from(const Shape& qkv, const Attributes& attributes);
+
+  std::int64_t rows() const { return examples * length; }
+  std::int64_t heads_per_kv_head() const { return heads / kv_heads; }
+
+  // The first column of a head in a row of qkv.
+  std::int64_t query_column(std::int64_t head) const { return head * head_size; }
+  std::int64_t key_column(std::int64_t kv_head) const { return (heads + kv_head) * head_size; }
+  std::int64_t value_column(std::int64_t kv_head) const { return (heads + kv_heads + kv_head) * head_size; }
+  std::int64_t columns() const { return (heads + 2 * kv_heads) * head_size; }
+
+  // Keys that a query sees: 0 to the result, without it. `length_of_example`: the example's entry of `lengths`, which may be any
+  // number in padding; `length` where there are no lengths.
+  SNUG_HOST_DEVICE static std::int64_t keys_seen(std::int64_t query, std::int64_t length, std::int64_t length_of_example,
+                                                 bool causal) {
+    const std::int64_t most = causal ? query + 1 : length;
+    return length_of_example < 0 ? 0 : length_of_example < most ? length_of_example : most;
+  }
+
+  // Pairs of a query and a key, over all examples and heads, that are computed where no lengths shorten them.
+  std::int64_t pairs() const;
+};
+
+// What `dropout_word` takes for one probability. `example` is counted within the step: first_example + n.
+SNUG_HOST_DEVICE constexpr std::uint64_t attention_dropout_element(std::uint64_t example, std::uint64_t heads,
+                                                                   std::uint64_t length, std::uint64_t head, std::uint64_t query,
+                                                                   std::uint64_t key) {
+  return ((example * heads + head) * length + query) * length + key;
+}
+
+}  // namespace snug::ops

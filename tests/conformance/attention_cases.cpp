@@ -1,0 +1,79 @@
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "conformance/backend_conformance.h"
+#include "ops/ops.h"
+#include "support/plain_attention.h"
+
+namespace snug::conformance {
+
+namespace {
+
+using Kind = OperandSpec::Kind;
+using support::AttentionSettings;
+
+OperandSpec numbers(Kind kind, Shape shape, std::vector<double> values) {
+  return {.kind = kind, .shape = shape, .numbers = std::move(values)};
+}
+
+// Backward gets what forward would have given: y, log_sum_exp and probabilities belong to qkv.
+void add_attention(std::vector<OpCase>& cases, const std::string& name, AttentionSettings s) {
+  s.scalars = {.seed = 1, .step = 2, .first_example = 3, .valid_examples = static_cast<std::uint32_t>(s.examples)};
+  if (s.scale == 1) s.scale = 1 / std::sqrt(static_cast<double>(s.head_size));
+  const Shape of_qkv{s.rows(), s.columns()}, of_y{s.rows(), s.width()};
+  std::vector<double> qkv;
+  for (std::int64_t i = 0; i < of_qkv.elements(); ++i)
+    qkv.push_back(std::sin(0.37 * static_cast<double>(i) + 0.011 * static_cast<double>(i * i % 1009)));
+  const support::PlainAttention plain = support::plain_attention(s, qkv);
+  const OperandSpec x = numbers(Kind::real, of_qkv, qkv), y = numbers(Kind::real, of_y, plain.y), dy{.shape = of_y};
+  const OperandSpec log_sum_exp = numbers(Kind::statistic, {s.rows(), s.heads}, plain.log_sum_exp);
+  const OperandSpec probabilities = numbers(Kind::real, {s.rows(), s.heads * s.length}, plain.probabilities);
+  const OperandSpec scalars{.kind = Kind::scalars, .scalars = s.scalars};
+  const auto add = [&](const OpDef& op, std::vector<OperandSpec> operands, double terms, double rounded) {
+    if (!s.lengths.empty()) operands.push_back(numbers(Kind::labels, {s.examples}, s.lengths));
+    cases.push_back({fmt::format("{}_{}", op.name, name), &op, std::move(operands), s.attributes(), terms, rounded});
+  };
+  const auto sharing = static_cast<double>(s.heads) / static_cast<double>(s.kv_heads);
+  const auto depth = static_cast<double>(s.head_size), length = static_cast<double>(s.length);
+  const double scores = 4 * s.scale * depth;
+  // Probabilities and the gradients of scores may be rounded before the products in which they are factors.
+  const double dropped = 1 / (1 - s.dropout);
+  add(ops::attention, {x, scalars}, 64 + scores + length, dropped);
+  add(ops::attention_probabilities, {x, scalars}, 64 + scores, 0);
+  const double terms = 256 + 4 * depth + 4 * sharing * (length + scores);
+  add(ops::attention_grad, {dy, x, y, log_sum_exp, scalars}, terms, 4 * sharing * dropped);
+  add(ops::attention_grad_probabilities, {dy, x, probabilities, scalars}, terms, 4 * sharing * dropped);
+}
+
+}  // namespace
+
+std::vector<OpCase> attention_cases() {
+  std::vector<OpCase> cases;
+  for (const bool causal : {false, true}) {
+    const auto add = [&](const std::string& name, AttentionSettings s) {
+      s.causal = causal;
+      add_attention(cases, fmt::format("{}_{}", causal ? "causal" : "full", name), s);
+    };
+    add("small", {.examples = 2, .length = 5, .heads = 2, .kv_heads = 2, .head_size = 3});
+    add("one_token", {.examples = 3, .length = 1, .heads = 2, .kv_heads = 1, .head_size = 8});
+    add("one_column", {.examples = 2, .length = 7, .heads = 3, .kv_heads = 3, .head_size = 1});
+    add("heads_of_64", {.examples = 2, .length = 64, .heads = 2, .kv_heads = 2, .head_size = 64});
+    add("odd_length", {.examples = 1, .length = 197, .heads = 2, .kv_heads = 2, .head_size = 32});
+    add("grouped", {.examples = 2, .length = 33, .heads = 6, .kv_heads = 2, .head_size = 16});
+    add("shared", {.examples = 1, .length = 40, .heads = 4, .kv_heads = 1, .head_size = 80});
+    add("heads_of_128", {.examples = 1, .length = 70, .heads = 1, .kv_heads = 1, .head_size = 128});
+    // Scores of some hundred, whose exponentials alone are no f32.
+    add("sharp", {.examples = 1, .length = 50, .heads = 2, .kv_heads = 2, .head_size = 64, .scale = 8});
+    // An example of which nothing is seen, and lengths that are none, as in padding.
+    add("lengths",
+        {.examples = 5, .length = 35, .heads = 2, .kv_heads = 2, .head_size = 16, .lengths = {35, 17, 0, 2147483647, -5}});
+    add("short_lengths", {.examples = 3, .length = 130, .heads = 2, .kv_heads = 1, .head_size = 8, .lengths = {1, 64, 65}});
+    add("dropout", {.examples = 3, .length = 21, .heads = 2, .kv_heads = 2, .head_size = 16, .dropout = 0.3, .key = 7});
+    add("all", {.examples = 3, .length = 67, .heads = 4, .kv_heads = 2, .head_size = 24, .dropout = 0.2, .lengths = {67, 50, 3}});
+  }
+  return cases;
+}
+
+}  // namespace snug::conformance
