@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -46,6 +47,24 @@ struct ImageOptions {
   std::vector<double> mean = {}, std = {};  // per channel in units of 0..255; empty: 127.5 and 64
 };
 
+struct LinearOptions {
+  bool bias = true;
+  // Of the initial weight, drawn from a normal distribution, with a bias of 0; nothing: uniform by the number of features.
+  std::optional<double> std = std::nullopt;
+};
+
+// Queries, keys and values lie side by side in the columns of one value: `heads` of queries, then as many of keys and of values as
+// `kv_heads` says.
+struct AttentionOptions {
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 0;  // grouped queries: fewer heads of keys and values; 0: as many as `heads`
+  bool causal = true;         // a token sees itself and those before it; false: all of its example
+  double dropout = 0;         // of the probabilities
+};
+
+// What a gated linear unit does to the first half of its input before it multiplies the second.
+enum class Gate : std::uint8_t { sigmoid, silu, gelu };
+
 // How a parameter of your own begins.
 struct InitialValue {
   enum class Kind : std::uint8_t { constant, normal, uniform };
@@ -80,10 +99,22 @@ class Layers {
   Tensor global_avg_pool(const std::string& name, Tensor x);
   // The identity shortcut of residual networks: every stride-th pixel, new channels zero.
   Tensor shortcut(const std::string& name, Tensor x, std::int64_t channels, std::int64_t stride);
-  Tensor linear(const std::string& name, Tensor x, std::int64_t out_features, bool bias = true);
+  Tensor linear(const std::string& name, Tensor x, std::int64_t out_features, const LinearOptions& options = {});
+  Tensor gelu(const std::string& name, Tensor x, bool by_tanh = true);
+  Tensor silu(const std::string& name, Tensor x);
   Tensor dropout(const std::string& name, Tensor x, double probability);
   Tensor flatten(const std::string& name, Tensor x);
   Tensor reshape(const std::string& name, Tensor x, const std::vector<std::int64_t>& shape);
+
+  // Sequences: a value has a row for each token, [examples * length, features].
+  Tensor tokens(std::int64_t length);  // the input "tokens", i32
+  Tensor embedding(const std::string& name, Tensor tokens, Tensor table);
+  Tensor add_positions(const std::string& name, Tensor x, Tensor table);
+  Tensor layer_norm(const std::string& name, Tensor x, double epsilon = 1e-5);
+  Tensor rms_norm(const std::string& name, Tensor x, double epsilon = 1e-6);
+  Tensor gated_linear_unit(const std::string& name, Tensor x, Gate gate = Gate::silu);
+  Tensor rotary(const std::string& name, Tensor qkv, const AttentionOptions& options, double base = 10000);
+  Tensor attention(const std::string& name, Tensor qkv, const AttentionOptions& options);
 
   // What no layer above covers: any op of Snug's, by the name that `snug plan --dump-after differentiate` prints it with, and
   // parameters for it. The op's first result, and those beside it, are the tensors.
@@ -93,6 +124,9 @@ class Layers {
 
   // Ends the model.
   void softmax_cross_entropy(Tensor logits, double label_smoothing = 0);
+  // Ends a language model: logits x weight^T, of which only some rows exist at a time, and their cross-entropy with the input
+  // "labels". The weight may be the table of an embedding.
+  void linear_cross_entropy(const std::string& name, Tensor x, Tensor weight, double label_smoothing = 0);
 
   std::vector<std::int64_t> shape(Tensor x) const;
 
@@ -106,6 +140,8 @@ class Layers {
 struct ZooSettings {
   std::int64_t classes = 0;     // 0: the model's own
   std::int64_t image_size = 0;  // 0: the model's own
+  std::int64_t vocabulary = 0;  // of language models; 0: the model's own
+  std::int64_t length = 0;      // tokens of an example; 0: the model's context
 };
 
 // A model that can be built for any batch size.

@@ -63,8 +63,44 @@ Tensor Layers::shortcut(const std::string& name, Tensor x, std::int64_t channels
   return tensor(impl_.builder.shortcut(name, impl_.value(x), channels, stride));
 }
 
-Tensor Layers::linear(const std::string& name, Tensor x, std::int64_t out_features, bool bias) {
-  return tensor(impl_.builder.linear(name, impl_.value(x), out_features, bias));
+Tensor Layers::linear(const std::string& name, Tensor x, std::int64_t out_features, const LinearOptions& options) {
+  return tensor(impl_.builder.linear(name, impl_.value(x), out_features, options));
+}
+
+Tensor Layers::gelu(const std::string& name, Tensor x, bool by_tanh) {
+  return tensor(impl_.builder.gelu(name, impl_.value(x), by_tanh));
+}
+
+Tensor Layers::silu(const std::string& name, Tensor x) { return tensor(impl_.builder.silu(name, impl_.value(x))); }
+
+Tensor Layers::tokens(std::int64_t length) { return tensor(impl_.builder.tokens(length)); }
+
+Tensor Layers::embedding(const std::string& name, Tensor tokens, Tensor table) {
+  return tensor(impl_.builder.embedding(name, impl_.value(tokens), impl_.value(table)));
+}
+
+Tensor Layers::add_positions(const std::string& name, Tensor x, Tensor table) {
+  return tensor(impl_.builder.add_positions(name, impl_.value(x), impl_.value(table)));
+}
+
+Tensor Layers::layer_norm(const std::string& name, Tensor x, double epsilon) {
+  return tensor(impl_.builder.layer_norm(name, impl_.value(x), epsilon));
+}
+
+Tensor Layers::rms_norm(const std::string& name, Tensor x, double epsilon) {
+  return tensor(impl_.builder.rms_norm(name, impl_.value(x), epsilon));
+}
+
+Tensor Layers::gated_linear_unit(const std::string& name, Tensor x, Gate gate) {
+  return tensor(impl_.builder.gated_linear_unit(name, impl_.value(x), gate));
+}
+
+Tensor Layers::rotary(const std::string& name, Tensor qkv, const AttentionOptions& options, double base) {
+  return tensor(impl_.builder.rotary(name, impl_.value(qkv), options, base));
+}
+
+Tensor Layers::attention(const std::string& name, Tensor qkv, const AttentionOptions& options) {
+  return tensor(impl_.builder.attention(name, impl_.value(qkv), options));
 }
 
 Tensor Layers::dropout(const std::string& name, Tensor x, double probability) {
@@ -105,6 +141,10 @@ void Layers::softmax_cross_entropy(Tensor logits, double label_smoothing) {
   impl_.builder.softmax_cross_entropy(impl_.value(logits), label_smoothing);
 }
 
+void Layers::linear_cross_entropy(const std::string& name, Tensor x, Tensor weight, double label_smoothing) {
+  impl_.builder.linear_cross_entropy(name, impl_.value(x), impl_.value(weight), label_smoothing);
+}
+
 std::vector<std::int64_t> Layers::shape(Tensor x) const {
   const auto dims = impl_.builder.type_of(impl_.value(x)).shape.dims();
   return {dims.begin(), dims.end()};
@@ -123,6 +163,8 @@ Model Model::zoo(const std::string& name, const ZooSettings& settings) {
     return frontend::build_zoo_model(name, {.batch = request.batch,
                                             .classes = settings.classes,
                                             .image_size = settings.image_size,
+                                            .vocabulary = settings.vocabulary,
+                                            .length = settings.length,
                                             .statistics_group = request.statistics_group});
   };
   impl->program({});  // an unknown name is the caller's mistake here, not at the first use

@@ -66,12 +66,17 @@ class Differentiator {
     SectionBuilder builder(program_.states, micro);
     extras_.assign(forward_.nodes.size(), ValueId::none());
     for (std::size_t i = 0; i < forward_.nodes.size(); ++i) {
-      const Node& node = forward_.nodes[i];
+      Node node = forward_.nodes[i];
+      for (ValueId& input : node.inputs) input = made_instead(input);
+      if (makes_outputs(i)) {
+        differentiate(builder, i);
+        continue;
+      }
       micro.nodes.push_back(node);
       if (flow_.node_active[i] && recipe_of(i).make_extra != nullptr) extras_[i] = recipe_of(i).make_extra(builder, node);
     }
     for (std::size_t i = forward_.nodes.size(); i-- > 0;) {
-      if (flow_.node_active[i]) differentiate(builder, i);
+      if (flow_.node_active[i] && !makes_outputs(i)) differentiate(builder, i);
     }
     return micro;
   }
@@ -89,6 +94,7 @@ class Differentiator {
       if (first.is_state() && first.state != program_.metrics) continue;  // running statistics do not change in evaluation
       Node copy = node;
       for (ValueId& input : copy.inputs) input = read_instead(input);
+      if (copy.op->for_evaluation != nullptr) copy.op->for_evaluation(copy.attributes);
       eval.nodes.push_back(std::move(copy));
     }
     return eval;
@@ -99,6 +105,20 @@ class Differentiator {
     const auto& recipes = forward_.nodes[node].op->gradients;
     SNUG_CHECK(recipes_[node] < recipes.size(), "{} has no recipe {}", forward_.nodes[node].op->name, recipes_[node]);
     return recipes[recipes_[node]];
+  }
+
+  // Of a loss alone: whatever else stands behind the node would have to be differentiated before it.
+  bool makes_outputs(std::size_t node) const {
+    if (!flow_.node_active[node] || !recipe_of(node).makes_outputs) return false;
+    SNUG_CHECK(forward_.nodes[node].op->loss != nullptr, "{} is no loss; its backward cannot make its outputs",
+               forward_.nodes[node].op->name);
+    return true;
+  }
+
+  // What stands for a forward value that a backward node made.
+  ValueId made_instead(ValueId forward) const {
+    const auto found = made_instead_.find(forward);
+    return found == made_instead_.end() ? forward : found->second;
   }
 
   void differentiate(SectionBuilder& builder, std::size_t index) {
@@ -116,6 +136,9 @@ class Differentiator {
 
     GradientContext context(builder, node, recipe_of(index), std::move(output_gradients), wanted, extras_[index]);
     recipe_of(index).build(context);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      if (context.made_outputs()[i].valid()) made_instead_.emplace(node.outputs[i], context.made_outputs()[i]);
+    }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!wanted[i]) continue;
       SNUG_CHECK(context.gradients()[i].valid(), "recipe '{}' of {} gives no gradient for input {}", recipe_of(index).name,
@@ -170,6 +193,7 @@ class Differentiator {
   Accumulators& accumulators_;
   std::vector<std::size_t> recipes_;                // by forward node: which of its op's
   std::vector<ValueId> extras_;                     // extra values that recipes keep, by forward node
+  std::unordered_map<ValueId, ValueId> made_instead_;  // by forward value: what GradientRecipe::makes_outputs made of it
   std::unordered_map<ValueId, ValueId> gradients_;  // of transient forward values, summed so far
 };
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include <fmt/ranges.h>
+
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/philox.h"
@@ -11,6 +13,8 @@
 #include "data/images/embedded.h"
 #include "data/images/get_cifar10.h"
 #include "data/images/image_folder.h"
+#include "data/text/text_dataset.h"
+#include "data/text/text_source.h"
 
 namespace snug::data {
 
@@ -39,13 +43,14 @@ std::filesystem::path data_folder(const std::string& spec) {
   const auto status = std::filesystem::status(folder, error);
   if (!std::filesystem::exists(status)) {
     const std::string reason =
-        error && error != std::errc::no_such_file_or_directory ? error.message() : "there is no such folder";
-    throw_user_error("data '{}' cannot be read: {}; give embedded, cifar10 or the path of a folder{}", spec, reason,
-                     did_you_mean(spec, kNamedSets));
+        error && error != std::errc::no_such_file_or_directory ? error.message() : "there is no such file or folder";
+    throw_user_error("data '{}' cannot be read: {}; give {} or the path of a folder or a text{}", spec, reason,
+                     fmt::join(kNamedSets, ", "), did_you_mean(spec, kNamedSets));
   }
   if (!std::filesystem::is_directory(status)) {
-    throw_user_error("data '{}' is not a folder: give embedded, cifar10 or the path of a folder of images or CIFAR-10 batches",
-                     spec);
+    throw_user_error(
+        "data '{}' is neither a folder nor a file: give {}, a text, or a folder of texts, images or CIFAR-10 batches", spec,
+        fmt::join(kNamedSets, ", "));
   }
   return folder;
 }
@@ -93,12 +98,20 @@ std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions
     check_fixed_size(spec, kCifarSide, options);
     return open_cifar(downloaded_cifar10(), spec);
   }
+  if (is_text_data(spec)) {
+    if (options.image_size != 0) {
+      throw_user_error("{} is a text and has no images that could be resized to {}x{}", spec, options.image_size,
+                       options.image_size);
+    }
+    return open_text(spec, options.text);
+  }
   return open_folder(spec, options);
 }
 
 CheckedFiles check_dataset(const std::string& spec, const BadFileCallback& use) {
   if (spec == "embedded") return {};  // no file
   if (spec == "cifar10") return check_cifar10(downloaded_cifar10(), use);
+  if (is_text_data(spec)) return check_text(spec, use).files;
   const std::filesystem::path folder = data_folder(spec);
   return is_cifar_folder(folder) ? check_cifar(folder, use) : check_image_folder(folder, use);
 }

@@ -24,6 +24,7 @@ struct Input {
   enum class Content : std::uint8_t {
     pixels,   // bytes in the order H,W,C
     classes,  // class numbers, i32
+    tokens,   // i32; as labels also kIgnoredLabel
     numbers   // in the type that the model computes with
   };
   std::string name;
@@ -39,8 +40,33 @@ struct NamedBytes {
   std::span<const std::byte> bytes;
 };
 
+// The label of a row that counts nothing in the loss, as in PyTorch.
+inline constexpr std::int32_t kIgnoredLabel = -100;
+
+enum class Kind : std::uint8_t { images, text };
+
+// What is known of a text beside its examples. Tokens are numbers from 0 to vocabulary - 1.
+struct TextFacts {
+  std::string tokenizer;  // as it was given: "bytes", or a path
+  std::int64_t vocabulary = 0;
+  std::uint64_t tokenizer_fingerprint = 0;
+  std::int64_t length = 0;  // tokens of an example
+  std::int64_t train_tokens = 0;
+  std::int64_t test_tokens = 0;
+  std::int64_t train_bytes = 0;
+  std::int64_t test_bytes = 0;
+  std::uint64_t sample = 0;  // a checksum of an even sample of the bytes
+
+  std::int64_t tokens(Split split) const { return split == Split::train ? train_tokens : test_tokens; }
+  std::int64_t bytes(Split split) const { return split == Split::train ? train_bytes : test_bytes; }
+
+  friend bool operator==(const TextFacts&, const TextFacts&) = default;
+};
+
 struct Description {
-  std::string name;  // "embedded", "cifar10", or the folder as it was given
+  std::string name;  // "embedded", "cifar10", or the path as it was given
+  Kind kind = Kind::images;
+  // Of images; 0 and empty for texts, as are `mean` and `std`.
   std::int64_t channels = 0;
   std::int64_t height = 0;
   std::int64_t width = 0;
@@ -52,8 +78,10 @@ struct Description {
   // is at least 1, so that it can be divided by.
   std::vector<double> mean;
   std::vector<double> std;
-  // The sum of fingerprint_of() over all files, so that it tells which file was removed. Does not depend on their contents.
+  // The sum of fingerprint_of() over all files, so that it tells which file was removed. Does not depend on their contents, but
+  // on the sizes of texts.
   std::uint64_t fingerprint = 0;
+  TextFacts text;  // of texts
 
   std::vector<std::string> notes;  // for the user: what was left out of the data, one sentence each
 
@@ -90,6 +118,11 @@ class Dataset {
   // once. UserError naming the file when it is short, corrupt or gone; an UnreadableExample where the data set would be complete
   // without that file.
   virtual void read(Split split, std::int64_t index, std::span<const std::span<std::byte>> inputs) const = 0;
+  // The example as it is in this epoch of training: windows of a text begin elsewhere in every epoch. read() is epoch 0.
+  virtual void read_in_epoch(std::uint64_t /*epoch*/, Split split, std::int64_t index,
+                             std::span<const std::span<std::byte>> inputs) const {
+    read(split, index, inputs);
+  }
 };
 
 // Images, each with a label.
@@ -105,10 +138,19 @@ class ImageDataset : public Dataset {
 // What becomes of image files that cannot be read: a UserError when one is reached, or no part of the data set.
 enum class BadImages : std::uint8_t { refused, left_out };
 
+inline constexpr std::int64_t kDefaultLength = 256;
+inline constexpr std::int64_t kMostLength = 1'048'576;
+
+struct TextOptions {
+  std::string tokenizer = "bytes";  // as open_tokenizer() takes it
+  std::int64_t length = 0;          // tokens of an example; 0: kDefaultLength
+};
+
 struct OpenOptions {
   std::int64_t image_size = 0;           // image folders: every image is resized to a square of this side
   std::int64_t default_image_size = 32;  // ... and of this one where `image_size` is 0
   BadImages bad_images = BadImages::refused;
+  TextOptions text;
 };
 
 // The sets that are known by name.
@@ -116,7 +158,8 @@ inline constexpr std::array<std::string_view, 2> kNamedSets{"embedded", "cifar10
 
 // `spec` is "embedded", "cifar10" (in cifar10_folder()), or the path of a folder: of CIFAR-10 binary batches, or of images as
 // PATH/train/CLASS/* and PATH/test/CLASS/*, or as PATH/CLASS/* (then a tenth, chosen by hashes of the names, is set aside for
-// testing). UserError when an image size is given for a data set whose images have another, fixed size.
+// testing). Texts are a file or a folder of .txt files without images (text/text_dataset.h). UserError when an image size is
+// given for a data set whose images have another, fixed size, or for a text.
 std::unique_ptr<Dataset> open_dataset(const std::string& spec, const OpenOptions& options);
 
 // Reads every file of a data set and hands out those that are not as they should be, with the reason as a sentence: images that

@@ -118,7 +118,7 @@ class Stream::Reader {
           const std::size_t each = inputs_[k].example_bytes;
           example_[k] = std::span(buffer->bytes[k]).subspan(i * each, each);
         }
-        dataset_.read(split_, static_cast<std::int64_t>(index), example_);
+        dataset_.read_in_epoch(epoch, split_, static_cast<std::int64_t>(index), example_);
       }
       buffer->count = count;
       buffer->epoch = epoch;

@@ -260,17 +260,30 @@ ValueId GraphBuilder::shortcut(const std::string& name, ValueId x, std::int64_t 
   return emit(name, ops::shortcut, {x}, {{"channels", channels}, {"stride", stride}}).front();
 }
 
-ValueId GraphBuilder::linear(const std::string& name, ValueId x, std::int64_t out_features, bool bias) {
-  const Shape& shape = type_of(x).shape;
-  if (shape.rank() != 2)
+ValueId GraphBuilder::linear(const std::string& name, ValueId x, std::int64_t out_features, const LinearOptions& options) {
+  const Shape shape = type_of(x).shape;
+  const bool is_image = shape.rank() == 4 && !ops::lies_in_logical_order(type_of(x));
+  if (shape.rank() < 2 || is_image)
     throw_user_error("layer '{}': the input is {}; a linear layer takes [N,features]; flatten it first", name, to_string(shape));
   if (out_features < 1) throw_user_error("layer '{}': {} output features are not possible; use at least 1", name, out_features);
-  const double bound = 1.0 / std::sqrt(static_cast<double>(shape[1]));
-  const Initializer uniform{.kind = Initializer::Kind::uniform, .amount = bound};
-  const auto weight_shape = in_layer(name, [&] { return Shape{out_features, shape[1]}; });
-  std::vector<ValueId> inputs{x, parameter(name + ".weight", {.dtype = DType::f32, .shape = weight_shape}, uniform)};
-  if (bias) inputs.push_back(parameter(name + ".bias", {.dtype = DType::f32, .shape = {out_features}}, uniform));
-  return emit(name, ops::linear, inputs).front();
+  const std::int64_t features = shape.dims().back();
+  // PyTorch's default, unless told.
+  const Initializer uniform{.kind = Initializer::Kind::uniform, .amount = 1.0 / std::sqrt(static_cast<double>(features))};
+  const Initializer normal{.kind = Initializer::Kind::normal, .amount = options.std.value_or(0)};
+  const Initializer zeros{.kind = Initializer::Kind::constant, .amount = 0};
+  const auto weight_shape = in_layer(name, [&] { return Shape{out_features, features}; });
+  const bool as_rows = shape.rank() > 2;
+  if (as_rows) x = reshape(name + ".rows", x, {type_of(x).elements() / features, features});
+  std::vector<ValueId> inputs{
+      x, parameter(name + ".weight", {.dtype = DType::f32, .shape = weight_shape}, options.std ? normal : uniform)};
+  if (options.bias)
+    inputs.push_back(
+        parameter(name + ".bias", {.dtype = DType::f32, .shape = {out_features}}, options.std ? zeros : uniform));
+  const ValueId y = emit(name, ops::linear, inputs).front();
+  if (!as_rows) return y;
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims.back() = out_features;
+  return reshape(name + ".shape", y, Shape(dims));
 }
 
 ValueId GraphBuilder::dropout(const std::string& name, ValueId x, double probability) {

@@ -41,11 +41,27 @@ class GraphBuilder {
   ValueId global_avg_pool(const std::string& name, ValueId x);
   // Identity shortcut: every stride-th pixel, new channels zero. The input itself when nothing changes.
   ValueId shortcut(const std::string& name, ValueId x, std::int64_t channels, std::int64_t stride);
-  ValueId linear(const std::string& name, ValueId x, std::int64_t out_features, bool bias = true);
+  // Of the last dimension, whatever stands before it.
+  ValueId linear(const std::string& name, ValueId x, std::int64_t out_features, const LinearOptions& options = {});
+  ValueId gelu(const std::string& name, ValueId x, bool by_tanh = true);
+  ValueId silu(const std::string& name, ValueId x);
   ValueId dropout(const std::string& name, ValueId x, double probability);
   // [N, everything else] in logical (N,C,H,W) order.
   ValueId flatten(const std::string& name, ValueId x);
   ValueId reshape(const std::string& name, ValueId x, const Shape& shape);
+  // Layers of sequences. Their values have a row for each token: [examples * length, features].
+  // Token numbers, the input "tokens".
+  ValueId tokens(std::int64_t length);
+  ValueId embedding(const std::string& name, ValueId tokens, ValueId table);
+  // Adds the row of `table` [positions, features] that belongs to a token's position in its example.
+  ValueId add_positions(const std::string& name, ValueId x, ValueId table);
+  ValueId layer_norm(const std::string& name, ValueId x, double epsilon = 1e-5);
+  ValueId rms_norm(const std::string& name, ValueId x, double epsilon = 1e-6);
+  ValueId gated_linear_unit(const std::string& name, ValueId x, Gate gate = Gate::silu);
+  // Rotates queries and keys of [.., (heads + 2 kv_heads) * size] by their positions.
+  ValueId rotary(const std::string& name, ValueId qkv, const AttentionOptions& options, double base = 10000);
+  ValueId attention(const std::string& name, ValueId qkv, const AttentionOptions& options);
+
   // Any op with plain inputs; `name` becomes its layer and the name of its first output.
   std::vector<ValueId> emit(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
 
@@ -60,6 +76,9 @@ class GraphBuilder {
   void softmax_cross_entropy(ValueId logits, ValueId labels, ValueId weights, double label_smoothing = 0);
   // The same with staged labels, the input "labels".
   void softmax_cross_entropy(ValueId logits, double label_smoothing = 0);
+  // Ends a language model: the classifier x weight^T and the softmax cross-entropy of its logits with the staged labels, the input
+  // "labels". The logits never exist all at once. A label that is no class, such as -100, is ignored.
+  void linear_cross_entropy(const std::string& name, ValueId x, ValueId weight, double label_smoothing = 0);
   // Ends the model with a loss op of the caller's.
   void loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
 

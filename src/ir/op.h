@@ -132,6 +132,7 @@ struct OpDef {
   void (*for_evaluation)(Attributes& attributes) = nullptr;
   // Of an op whose attributes say its result's type: changes that to `dtype`.
   void (*set_result_dtype)(Attributes& attributes, DType dtype) = nullptr;
+  int looks_up_in = -1;     // input 0 holds numbers of rows of this input; -1: it does not
   int weight_operand = -1;  // the input for which kernels may prefer their own layout; -1: none
   std::span<const Absorption> absorbs = {};
   SignsOnly signs_only = {};

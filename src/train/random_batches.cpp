@@ -25,6 +25,17 @@ std::vector<std::byte> random_labels(std::size_t count, std::uint64_t seed, std:
   return {bytes.begin(), bytes.end()};
 }
 
+// How many rows there are of which the state holds the numbers; 0: it holds none.
+std::int64_t rows_looked_up(const Program& program, StateId state) {
+  for (const Section& section : program.sections) {
+    for (const Node& node : section.nodes) {
+      if (node.op->looks_up_in < 0 || section.state_of(node.inputs.front()) != state) continue;
+      return section.value(node.inputs[static_cast<std::size_t>(node.op->looks_up_in)]).type.shape[0];
+    }
+  }
+  return 0;
+}
+
 std::vector<std::byte> stored_as(DType dtype, const std::vector<double>& values) {
   std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bits_per_element(dtype)) / 8);
   io::convert_elements(DType::f64, std::as_bytes(std::span(values)), dtype, bytes);
@@ -46,10 +57,13 @@ RandomBatches::RandomBatches(const Program& program, std::int64_t examples, std:
     const State& state = program.states[s];
     if (state.role != Role::input) continue;
     const auto elements = static_cast<std::size_t>(state.type.elements() / program.microbatch) * examples_;
+    const std::int64_t rows = rows_looked_up(program, StateId(s));
     names_.push_back(state.name);
     for (std::size_t b = 0; b < batches; ++b) {
       if (StateId(s) == loss.labels)
         bytes_[b].push_back(random_labels(elements, seed, b, loss.classes));
+      else if (rows > 0)  // drawn as labels are, but not the same
+        bytes_[b].push_back(random_labels(elements, seed + 1, b, rows));
       else if (StateId(s) == loss.weights)
         bytes_[b].push_back(stored_as(state.type.dtype, std::vector<double>(elements, 1.0)));
       else if (is_floating(state.type.dtype))

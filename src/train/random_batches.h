@@ -12,7 +12,7 @@
 namespace snug::train {
 
 // A few batches that steps use in turn: drawing new ones would be timed with the step. Any bytes and real numbers, labels within
-// the loss's classes, weights of 1. UserError when the range of an integer input is not known.
+// the loss's classes, numbers of rows that there are, weights of 1. UserError when the range of an integer input is not known.
 class RandomBatches {
  public:
   RandomBatches(const Program& program, std::int64_t examples, std::uint64_t seed, std::size_t batches = 4);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "base/counted.h"
@@ -128,8 +129,22 @@ SectionId Session::section_for(SectionKind kind, std::size_t examples) const {
   return {kind, smallest};
 }
 
+double Session::count_labeled_rows(const Examples& examples) const {
+  const std::span<const std::byte> bytes = bytes_of(examples, loss_.labels);
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::int32_t)) {
+    std::int32_t label = 0;
+    std::memcpy(&label, bytes.data() + at, sizeof label);
+    if (label >= 0 && label < loss_.classes) ++count;
+  }
+  return static_cast<double>(count);
+}
+
 double Session::total_weight(const Examples& examples) const {
-  if (!loss_.weights.valid()) return static_cast<double>(examples.count) * static_cast<double>(loss_.rows_per_example);
+  if (!loss_.weights.valid()) {
+    if (loss_.facts->ignores_other_labels && loss_.labels.valid()) return count_labeled_rows(examples);
+    return static_cast<double>(examples.count) * static_cast<double>(loss_.rows_per_example);
+  }
   const std::span<const std::byte> bytes = bytes_of(examples, loss_.weights);
   const DType dtype = plan_->program.state(loss_.weights).type.dtype;
   const std::size_t each = static_cast<std::size_t>(bits_per_element(dtype)) / 8;

@@ -140,6 +140,7 @@ class Session {
   void stage(const Examples& examples, std::size_t first, std::size_t count);
   void check(const Examples& examples) const;
   std::span<const std::byte> bytes_of(const Examples& examples, StateId input) const;
+  double count_labeled_rows(const Examples& examples) const;
   double total_weight(const Examples& examples) const;
   std::string input_names() const;
   LogicalOrder logical_order(StateId id) const;

@@ -273,8 +273,8 @@ TEST(PaperStrategies, EveryModelHasEveryStrategy) {
 // Two examples: 16 values in, 32 behind `a` and its ReLU, 8 logits.
 Program two_layers() {
   frontend::GraphBuilder b("two", 2);
-  const ValueId hidden = b.relu("relu", b.linear("a", b.features({8}), 16, false));
-  b.softmax_cross_entropy(b.linear("b", hidden, 4, false));
+  const ValueId hidden = b.relu("relu", b.linear("a", b.features({8}), 16, {.bias = false}));
+  b.softmax_cross_entropy(b.linear("b", hidden, 4, {.bias = false}));
   return std::move(b).finish();
 }
 

@@ -66,8 +66,8 @@ TEST(Differentiate, AModelOfTwoLayersBecomesThisProgram) {
 
 TEST(Differentiate, AValueReadTwiceGetsTheSumOfItsReadersGradients) {
   const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
-    x = b.linear("a", x, 3, false);
-    return b.add("sum", x, b.relu("r", b.linear("b", x, 3, false)));
+    x = b.linear("a", x, 3, {.bias = false});
+    return b.add("sum", x, b.relu("r", b.linear("b", x, 3, {.bias = false})));
   });
   EXPECT_EQ(backward_of(differentiate(graph)),
             "%d.loss = softmax_cross_entropy_grad(%head, labels@0, scalars@0) {label_smoothing=0.0} : f32[2x5] "
@@ -86,7 +86,7 @@ TEST(Differentiate, AValueReadTwiceGetsTheSumOfItsReadersGradients) {
 
 TEST(Differentiate, AValueAddedToItselfGetsItsGradientTwice) {
   const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
-    x = b.linear("a", x, 3, false);
+    x = b.linear("a", x, 3, {.bias = false});
     return b.add("twice", x, x);
   });
   EXPECT_TRUE(contains(backward_of(differentiate(graph)), "%d.twice.sum = add(%d.head.2, %d.head.2) :"));

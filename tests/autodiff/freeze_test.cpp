@@ -75,7 +75,7 @@ TEST(Freeze, OfEverythingLeavesNoBackwardAndNoGradient) {
 TEST(GradientFlow, ReachesWhatStandsBetweenAParameterAndTheLoss) {
   const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
     const ValueId r = b.relu("before", x);  // no parameter reaches it
-    const ValueId a = b.linear("a", r, 4, false);
+    const ValueId a = b.linear("a", r, 4, {.bias = false});
     b.relu("beside", a);  // the loss does not depend on it
     return b.relu("between", a);
   });

@@ -11,7 +11,7 @@ namespace snug::testing {
 namespace {
 
 Program relu_model() {
-  return model_on_vectors([](GraphBuilder& b, ValueId x) { return b.relu("r", b.linear("a", x, 4, false)); });
+  return model_on_vectors([](GraphBuilder& b, ValueId x) { return b.relu("r", b.linear("a", x, 4, {.bias = false})); });
 }
 
 Program pool_model() {
@@ -62,7 +62,7 @@ TEST(Recipes, MaxPoolFromItsArgmax) {
 
 TEST(Recipes, DropoutDrawsItsMaskAgain) {
   const Program graph = model_on_vectors([](GraphBuilder& b, ValueId x) {
-    x = b.dropout("drop1", b.linear("a", x, 4, false), 0.25);
+    x = b.dropout("drop1", b.linear("a", x, 4, {.bias = false}), 0.25);
     return b.dropout("drop2", x, 0.5);
   });
   const Program program = differentiate(graph);

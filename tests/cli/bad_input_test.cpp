@@ -148,8 +148,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "optimal?"},
         BadInput{"profile small-cnn --accounting papre", "--accounting takes real or paper, not 'papre'; did you mean paper?"},
         BadInput{"plan small-cnn --data embeded",
-                 "data 'embeded' cannot be read: there is no such folder; give embedded, cifar10 or the path of a folder; did "
-                 "you mean embedded?"},
+                 "data 'embeded' cannot be read: there is no such file or folder; give embedded, cifar10 or the path of a folder "
+                 "or a text; did you mean embedded?"},
         BadInput{"plan resnet50",
                  "there is no model 'resnet50'; known are wrn-D-K, preresnet-D, resnet-18, resnet-50, vgg-16, small-cnn (D and "
                  "K are numbers, as in wrn-28-2); did you mean resnet-50?"}));

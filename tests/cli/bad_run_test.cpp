@@ -194,9 +194,11 @@ INSTANTIATE_TEST_SUITE_P(
     Data, BadRuns,
     testing::Values(
         Bad{"train small-cnn --out {dir}/new --data {dir}/nowhere",
-            "data '{dir}/nowhere' cannot be read: there is no such folder; give embedded, cifar10 or the path of a folder"},
-        Bad{"train small-cnn --out {dir}/new --data {dir}/file",
-            "data '{dir}/file' is not a folder: give embedded, cifar10 or the path of a folder of images or CIFAR-10 batches"},
+            "data '{dir}/nowhere' cannot be read: there is no such file or folder; give embedded, cifar10 or the path of a "
+            "folder or a text"},
+        Bad{"train small-cnn --out {dir}/new --data /dev/null",
+            "data '/dev/null' is neither a folder nor a file: give embedded, cifar10, a text, or a folder of texts, images or "
+            "CIFAR-10 batches"},
         Bad{"train small-cnn --out {dir}/new --data {dir}/empty",
             "{dir}/empty has neither CIFAR-10 batches nor a folder of images for each class, as in {dir}/empty/cat/1.png"},
         Bad{"train small-cnn --out {dir}/new --data cifar10",
@@ -219,7 +221,8 @@ INSTANTIATE_TEST_SUITE_P(
             "the data 'embedded' has 10 classes; a classifier of 5 cannot tell them apart"},
         Bad{"train small-cnn --out {dir}/new --image-size 64", "the images of embedded are 32x32 and cannot be resized to 64x64"},
         Bad{"data info {dir}/nowhere",
-            "data '{dir}/nowhere' cannot be read: there is no such folder; give embedded, cifar10 or the path of a folder"}));
+            "data '{dir}/nowhere' cannot be read: there is no such file or folder; give embedded, cifar10 or the path of a "
+            "folder or a text"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Weights, BadRuns,
@@ -280,7 +283,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"eval {dir}/damaged",
             "'{dir}/damaged' holds no whole snapshot; train it first, with 'snug train --out {dir}/damaged'"},
         Bad{"eval {dir}/run --data {dir}/nowhere",
-            "data '{dir}/nowhere' cannot be read: there is no such folder; give embedded, cifar10 or the path of a folder"}));
+            "data '{dir}/nowhere' cannot be read: there is no such file or folder; give embedded, cifar10 or the path of a "
+            "folder or a text"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Memory, BadRuns,

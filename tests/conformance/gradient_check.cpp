@@ -117,8 +117,11 @@ class Harness {
         const std::span<double> data = values(StateId(s));
         for (std::size_t i = 0; i < data.size(); ++i) data[i] = 1.5 + noise(s, i);
       } else if (state.type.dtype == DType::i32) {
-        auto* labels = reinterpret_cast<std::int32_t*>(address(StateId(s)));
-        for (std::int64_t i = 0; i < state.type.elements(); ++i) labels[i] = static_cast<std::int32_t>(i % 4);
+        const std::span numbers(reinterpret_cast<std::int32_t*>(address(StateId(s))),
+                                static_cast<std::size_t>(state.type.elements()));
+        for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<std::int32_t>(i % 4);
+        if (const auto given = test.indices.find(state.name); given != test.indices.end())
+          std::ranges::copy(given->second, numbers.begin());
       }
     }
     for (std::size_t s = 0; s < program.states.size(); ++s) {
@@ -240,6 +243,7 @@ std::vector<std::byte> gradient_bytes(const GradientCase& test, const std::vecto
 std::vector<GradientCase> all_cases() {
   std::vector<GradientCase> cases = layer_cases();
   for (GradientCase& test : normalization_cases()) cases.push_back(std::move(test));
+  for (GradientCase& test : sequence_gradient_cases()) cases.push_back(std::move(test));
   return cases;
 }
 

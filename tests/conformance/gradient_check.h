@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct GradientCase {
   std::int64_t valid = 0;                 // examples that are not padding; 0: all
   double step = 1e-6;                     // of the differences; smaller than the distance to any kink
   Program (*rewrite)(Program) = nullptr;  // what the model becomes before it is differentiated
+  // Inputs of whole numbers, by name; others are 0, 1, 2, 3, 0, ...
+  std::map<std::string, std::vector<std::int32_t>> indices = {};
 };
 
 Program build_graph(const GradientCase& test);
@@ -48,6 +51,7 @@ std::vector<std::byte> gradient_bytes(const GradientCase& test, const std::vecto
 // The cases, one list a file.
 std::vector<GradientCase> layer_cases();
 std::vector<GradientCase> normalization_cases();
+std::vector<GradientCase> sequence_gradient_cases();
 std::vector<GradientCase> all_cases();
 
 }  // namespace snug::conformance

@@ -91,7 +91,7 @@ std::vector<GradientCase> layer_cases() {
       unary("global_avg_pool", {2, 5, 3, 4}, [](GraphBuilder& b, ValueId x) { return b.global_avg_pool("pool", x); }),
       unary("shortcut", {2, 3, 5, 4}, [](GraphBuilder& b, ValueId x) { return b.shortcut("shortcut", x, 5, 2); }),
       unary("linear", {3, 7}, [](GraphBuilder& b, ValueId x) { return b.linear("fc", x, 5); }),
-      unary("linear_without_bias", {3, 4}, [](GraphBuilder& b, ValueId x) { return b.linear("fc", x, 2, false); }),
+      unary("linear_without_bias", {3, 4}, [](GraphBuilder& b, ValueId x) { return b.linear("fc", x, 2, {.bias = false}); }),
       unary("dropout", {3, 17}, [](GraphBuilder& b, ValueId x) { return b.dropout("dropout", x, 0.4); }),
       unary("reshape", {2, 12},
             [](GraphBuilder& b, ValueId x) {

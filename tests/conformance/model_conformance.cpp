@@ -36,7 +36,7 @@ Program mixed_model(DType dtype) {
   x = b.avg_pool("pool2", x, {.kernel = 3, .stride = 2, .padding = 1});
   x = b.conv2d("depthwise", x, {.out_channels = 24, .padding = 1, .groups = 24});
   x = b.dropout("dropout1", x, 0.2);
-  x = b.relu("relu3", b.batch_norm("bn", b.linear("fc1", b.flatten("flatten", x), 32, false), {.group_size = 3}));
+  x = b.relu("relu3", b.batch_norm("bn", b.linear("fc1", b.flatten("flatten", x), 32, {.bias = false}), {.group_size = 3}));
   b.softmax_cross_entropy(b.linear("fc2", b.dropout("dropout2", x, 0.3), 7), 0.1);
   return narrow(std::move(b).finish(), dtype);
 }

@@ -108,7 +108,7 @@ TEST(CheckData, DownloadedBatchesAreKnownByTheirSums) {
 TEST(CheckData, WhatIsNoDataSetIsRefused) {
   const TestFolder folder;
   EXPECT_NE(user_error_of([&] { check(folder.string()); }).find("neither CIFAR-10 batches nor"), std::string::npos);
-  EXPECT_NE(user_error_of([&] { check("nowhere"); }).find("there is no such folder"), std::string::npos);
+  EXPECT_NE(user_error_of([&] { check("nowhere"); }).find("there is no such file or folder"), std::string::npos);
   EXPECT_EQ(check("embedded").files.files, 0);
 }
 

@@ -59,12 +59,12 @@ TEST(OpenDataset, PathIsToldApartByWhatIsInIt) {
   EXPECT_EQ(open_dataset(images, {})->description().name, images);
 }
 
-TEST(OpenDataset, WhatIsNoFolderIsRefused) {
+TEST(OpenDataset, WhatIsNoDataIsRefused) {
   const TestFolder folder;
-  expect_has(open_error((folder.path() / "nothing").string()), "there is no such folder; give embedded, cifar10 or the path");
-  expect_has(open_error(""), "there is no such folder");
-  write_text(folder.path() / "file", "x");
-  expect_has(open_error((folder.path() / "file").string()), "is not a folder");
+  expect_has(open_error((folder.path() / "nothing").string()),
+             "there is no such file or folder; give embedded, cifar10 or the path");
+  expect_has(open_error(""), "there is no such file or folder");
+  expect_has(open_error("/dev/null"), "is neither a folder nor a file");
   fs::create_symlink("loop", folder.path() / "loop");
   expect_has(open_error((folder.path() / "loop").string()), "Too many levels of symbolic links");
   fs::create_directory(folder.path() / "empty");

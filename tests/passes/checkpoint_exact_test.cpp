@@ -162,14 +162,14 @@ Program random_graph(std::mt19937& random) {
     } else if (pick(4) == 0) {
       made(b.relu(name, x), {x});
     } else {
-      made(b.linear(name, x, 8 + 8 * static_cast<std::int64_t>(pick(4)), false), {x});
+      made(b.linear(name, x, 8 + 8 * static_cast<std::int64_t>(pick(4)), {.bias = false}), {x});
     }
   }
   std::vector<ValueId> ends(unread.begin(), unread.end());
-  ValueId logits = b.linear("end0", ends[0], 8, false);
+  ValueId logits = b.linear("end0", ends[0], 8, {.bias = false});
   for (std::size_t i = 1; i < ends.size(); ++i) {
     const std::string number = std::to_string(i);
-    logits = b.add("sum" + number, logits, b.linear("end" + number, ends[i], 8, false));
+    logits = b.add("sum" + number, logits, b.linear("end" + number, ends[i], 8, {.bias = false}));
   }
   b.softmax_cross_entropy(logits);
   return std::move(b).finish();

@@ -31,7 +31,7 @@ template <typename Layers>
 std::string on_images(Layers layers, const std::vector<std::string>& frozen = {}) {
   GraphBuilder b("model", 2);
   const ValueId x = b.conv2d("stem", b.features({3, 8, 8}, Layout::channels_last()), {.out_channels = 4, .padding = 1});
-  b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", layers(b, x)), 5, false));
+  b.softmax_cross_entropy(b.linear("head", b.global_avg_pool("pool", layers(b, x)), 5, {.bias = false}));
   Program graph = std::move(b).finish();
   frontend::freeze(graph, frozen);
   return chosen(graph);

@@ -253,8 +253,8 @@ TEST(Compile, WorkspaceIsBookedAndCounted) {
 // A weight's fresh gradient is a value that counts, but only until it is added: the data gradient's kernel runs without it.
 TEST(Compile, ARefusedAccumulationCostsATemporaryThatDiesAtOnce) {
   frontend::GraphBuilder b("model", 1);
-  ValueId x = b.linear("a", b.features({8}), 1000, false);
-  b.softmax_cross_entropy(b.linear("b", x, 1000, false));
+  ValueId x = b.linear("a", b.features({8}), 1000, {.bias = false});
+  b.softmax_cross_entropy(b.linear("b", x, 1000, {.bias = false}));
   const Program graph = std::move(b).finish();
   const auto gradients_at = [&](const AcceptingOptions& options, std::string_view op) {
     const AcceptingBackend backend(options);

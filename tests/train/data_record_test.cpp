@@ -25,11 +25,33 @@ data::Description pets() {
           .fingerprint = data::fingerprint_of("a") + data::fingerprint_of("b")};
 }
 
+data::Description novel() {
+  return {.name = "novel.txt",
+          .kind = data::Kind::text,
+          .train_examples = 100,
+          .test_examples = 12,
+          .fingerprint = data::fingerprint_of("novel.txt 1000"),
+          .text = {.tokenizer = "bytes",
+                   .vocabulary = 256,
+                   .tokenizer_fingerprint = 7,
+                   .length = 8,
+                   .train_tokens = 900,
+                   .test_tokens = 100,
+                   .train_bytes = 900,
+                   .test_bytes = 100,
+                   .sample = 0xFEDC'BA98'7654'3210U}};
+}
+
 TEST(DataRecord, ComesBackEqual) {
   data::Description data = pets();
   data.class_names = {"c\xFF\"t", "d\xC3\xB6g\n"};
   data.name = "\xFF";
   EXPECT_EQ(parse_data_record(print_data_record(data), "'x'"), data);
+
+  data::Description text = novel();
+  text.name = "\xFF.txt";
+  text.text.tokenizer = "vocabularies/\xFF\"";
+  EXPECT_EQ(parse_data_record(print_data_record(text), "'x'"), text);
 }
 
 TEST(DataRecord, TextsThatAreNoneAreRefused) {
@@ -48,6 +70,17 @@ TEST(DataRecord, TextsThatAreNoneAreRefused) {
   EXPECT_EQ(message(replaced("\"height\":32", "\"height\":0")), refusal);
   EXPECT_EQ(message(replaced("\"channels\":3", "\"channels\":4")), refusal) << "three means";
   EXPECT_EQ(message(replaced("\"fingerprint\":\"", "\"fingerprint\":\"x")), refusal);
+
+  const std::string text = print_data_record(novel());
+  const auto replaced_in_text = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    return changed.replace(changed.find(from), from.size(), to);
+  };
+  EXPECT_EQ(message(replaced_in_text("\"text\"", "\"songs\"")), refusal);
+  EXPECT_EQ(message(replaced_in_text("\"length\":8", "\"length\":0")), refusal);
+  EXPECT_EQ(message(replaced_in_text("\"vocabulary\":256", "\"vocabulary\":3000000000")), refusal);
+  EXPECT_EQ(message(replaced_in_text("\"sample\":\"", "\"sample\":\"x")), refusal);
+  EXPECT_EQ(message(text.substr(0, text.size() - 1)), refusal);
 }
 
 TEST(DataRecord, SaysTheFirstThingThatDiffers) {
@@ -69,6 +102,45 @@ TEST(DataRecord, SaysTheFirstThingThatDiffers) {
             "its files have other names than those that the run was trained on");
   EXPECT_EQ(difference([](auto& now) { now.mean[1] = 101; }),
             "its images have changed: their mean is 0.3, 101, 200 where the run has 0.3, 100, 200");
+}
+
+TEST(DataRecord, SaysTheFirstThingThatDiffersInATextOrItsTokens) {
+  const auto difference = [](const auto& change) {
+    data::Description now = novel();
+    change(now);
+    return describe_difference(novel(), now);
+  };
+  EXPECT_EQ(difference([](auto& now) {
+              now.name = "moved.txt";
+              now.text.tokenizer = "another name of the same";
+              now.notes = {"a note"};
+            }),
+            "");
+  EXPECT_EQ(difference([](auto& now) {
+              now.text.tokenizer = "gpt2";
+              now.text.vocabulary = 50257;
+              now.text.tokenizer_fingerprint = 8;
+              now.text.train_tokens = 200;
+            }),
+            "its tokens are those of the tokenizer gpt2 (50257 of them) where the run has those of bytes (256)");
+  EXPECT_EQ(difference([](auto& now) { now.text.length = 16; }), "its examples have 16 tokens where the run has 8");
+  EXPECT_EQ(difference([](auto& now) { now.text.train_bytes = 901; }),
+            "it has 901 bytes for training and 100 for testing where the run has 900 and 100");
+  EXPECT_EQ(difference([](auto& now) { ++now.fingerprint; }),
+            "its files have other names or sizes than those that the run was trained on");
+  EXPECT_EQ(difference([](auto& now) { ++now.text.sample; }), "its text has changed");
+  EXPECT_EQ(difference([](auto& now) { ++now.text.test_tokens; }), "its text has changed");
+  EXPECT_EQ(describe_difference(novel(), pets()), "it has images where the run was trained on a text");
+  EXPECT_EQ(describe_difference(pets(), novel()), "it is a text where the run was trained on images");
+}
+
+TEST(DataRecord, ARunGoesOnWithTheSameTextAlone) {
+  data::Description now = novel();
+  now.name = "moved.txt";
+  EXPECT_EQ(same_data(novel(), now, std::nullopt), novel());
+  now.text.sample = 1;
+  EXPECT_THROW(same_data(novel(), now, std::nullopt), UserError);
+  EXPECT_THROW(same_data(novel(), now, novel().fingerprint - now.fingerprint), UserError) << "no example of a text is removed";
 }
 
 TEST(DataRecord, ClassesThatAreOnlyNumberedGoWithAsManyNamedOnes) {

@@ -1,19 +1,12 @@
 // How a folder of images is laid out: which folders are classes, and which of their files are images by their names.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace snug::data {
-
-enum class EntryKind : std::uint8_t { folder, file, other };
-
-// Calls `take` for every entry whose name does not begin with a dot, in whatever order the system has them. Links are followed.
-void for_each_entry(const std::filesystem::path& folder, const std::function<void(std::string_view name, EntryKind kind)>& take);
 
 // Whether it ends in .png, .jpg or .jpeg, in either case.
 bool is_image_name(std::string_view name);

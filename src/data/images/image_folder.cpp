@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "data/external_sort.h"
 #include "data/file_index.h"
+#include "data/folder.h"
 #include "data/images/class_folders.h"
 #include "data/images/image_file.h"
 #include "data/images/readable_images.h"

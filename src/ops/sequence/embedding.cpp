@@ -43,7 +43,8 @@ constexpr std::array<GradientRecipe, 1> kRecipes{{{.name = "indices", .keeps_inp
 
 }  // namespace
 
-constinit const OpDef embedding{.name = "embedding", .infer = infer, .gradients = kRecipes, .cheap_to_recompute = true};
+constinit const OpDef embedding{
+    .name = "embedding", .infer = infer, .gradients = kRecipes, .cheap_to_recompute = true, .looks_up_in = 1};
 
 constinit const OpDef embedding_grad{.name = "embedding_grad", .infer = infer_grad, .flops = flops_grad, .may_accumulate = true};
 

@@ -113,6 +113,8 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
       cases.push_back({&ops::gelu, {a}, {{"tanh", tanh}}});
       cases.push_back({&ops::gelu_grad, {a, b}, {{"tanh", tanh}}});
     }
+    cases.push_back({&ops::silu, {a}});
+    cases.push_back({&ops::silu_grad, {a, b}});
     cases.push_back({&ops::add, {a, b}});
     cases.push_back(
         {&ops::dropout, {a, Tensor::scalars({.seed = 1, .step = 2, .first_example = 3})}, {{"probability", 0.4}, {"key", kOne}}});
@@ -217,6 +219,87 @@ void add_ends(std::vector<Case>& cases, Maker& make) {
   }
 }
 
+// Rows of three examples of five tokens each; the indices and labels of some are out of range.
+void add_sequences(std::vector<Case>& cases, Maker& make) {
+  constexpr std::int64_t kRows = 15, kColumns = 12, kClasses = 7, kLength = 5;
+  const Attributes of_examples{{"rows_per_example", kLength}};
+  Tensor indices = make.numbers(DType::i32, {kRows}, kClasses);
+  indices.set(3, -100);
+  indices.set(14, kClasses);
+  const Tensor x = make({kRows, kColumns}), dy = make({kRows, kColumns}), table = make({kClasses, kColumns});
+  cases.push_back({&ops::embedding, {indices, table}});
+  cases.push_back({&ops::embedding_grad, {indices, dy}, {{"rows", kClasses}}});
+  cases.push_back({&ops::add_positions, {x, table}, of_examples});
+  cases.push_back({&ops::add_positions_grad, {dy}, {{"rows_per_example", kLength}, {"positions", kClasses}}});
+
+  const Tensor weight = make({kColumns}), bias = make({kColumns}), mean = make({kRows}), inverse = make.positive({kRows});
+  cases.push_back({&ops::layer_norm, {x, weight, bias}, {{"epsilon", 1e-5}}});
+  cases.push_back({&ops::layer_norm_grad_input, {dy, x, weight, mean, inverse}});
+  cases.push_back({&ops::layer_norm_grad_parameters, {dy, x, mean, inverse}});
+  cases.push_back({&ops::rms_norm, {x, weight}, {{"epsilon", 1e-5}}});
+  cases.push_back({&ops::rms_norm_grad_input, {dy, x, weight, inverse}});
+  cases.push_back({&ops::rms_norm_grad_weight, {dy, x, inverse}});
+
+  for (const std::int64_t activation : {0, 1, 2}) {
+    cases.push_back({&ops::gated_linear_unit, {make({kRows, 2 * kColumns})}, {{"activation", activation}}});
+    cases.push_back({&ops::gated_linear_unit_grad, {dy, make({kRows, 2 * kColumns})}, {{"activation", activation}}});
+  }
+  for (const std::int64_t inverted : {0, 1}) {
+    cases.push_back(
+        {&ops::rotary,
+         {x},
+         {{"heads", kOne * 2}, {"head_size", kOne * 4}, {"base", 100.0}, {"rows_per_example", kLength}, {"inverse", inverted}}});
+  }
+  cases.push_back({&ops::softmax, {make({2, 3, 5, 7})}, {}, false});
+  cases.push_back({&ops::softmax_grad, {make({2, 3, 5, 7}), make.positive({2, 3, 5, 7})}, {}, false});
+  for (const std::int64_t transposed : {0, 1, 2, 3}) {
+    const std::int64_t a = transposed % 2, b = transposed / 2;
+    cases.push_back({&ops::batched_product,
+                     {make(a == 1 ? Shape{2, 6, 5} : Shape{2, 5, 6}), make(b == 1 ? Shape{2, 3, 6} : Shape{2, 6, 3})},
+                     {{"transpose_a", a}, {"transpose_b", b}}});
+  }
+}
+
+void add_attention(std::vector<Case>& cases, Maker& make) {
+  // Four query heads share two of keys and values, three columns each; of the last example nothing is seen.
+  constexpr std::int64_t kRows = 15, kLength = 5, kHeads = 4, kKvHeads = 2, kSize = 3;
+  const Tensor qkv = make({kRows, (kHeads + 2 * kKvHeads) * kSize}), y = make({kRows, kHeads * kSize}), dy = make(y.type().shape);
+  const Tensor log_sum_exp = make.positive({kRows, kHeads}), probabilities = make.positive({kRows, kHeads * kLength});
+  const Tensor scalars = Tensor::scalars({.seed = 1, .step = 2, .first_example = 3});
+  const Tensor lengths({.dtype = DType::i32, .shape = {3}}, {4, 1000, -7});
+  for (const std::int64_t causal : {0, 1}) {
+    for (const bool has_lengths : {false, true}) {
+      const Attributes attributes{{"heads", kHeads}, {"kv_heads", kKvHeads}, {"causal", causal},           {"scale", 0.7},
+                                  {"dropout", 0.3},  {"key", kOne},          {"rows_per_example", kLength}};
+      const auto add = [&](const OpDef& op, std::vector<Tensor> inputs) {
+        if (has_lengths) inputs.push_back(lengths);
+        cases.push_back({&op, std::move(inputs), attributes});
+      };
+      add(ops::attention, {qkv, scalars});
+      add(ops::attention_grad, {dy, qkv, y, log_sum_exp, scalars});
+      add(ops::attention_probabilities, {qkv, scalars});
+      add(ops::attention_grad_probabilities, {dy, qkv, probabilities, scalars});
+    }
+  }
+}
+
+void add_linear_cross_entropy(std::vector<Case>& cases, Maker& make) {
+  constexpr std::int64_t kRows = 35, kColumns = 13, kClasses = 9;
+  Tensor labels = make.numbers(DType::i32, {kRows}, kClasses);
+  labels.set(1, -100);
+  labels.set(20, kClasses);
+  const std::vector<Tensor> plain{make({kRows, kColumns}), make({kClasses, kColumns}), labels,
+                                  Tensor::scalars({.valid_examples = 6, .total_weight = 28, .loss_scale = 2})};
+  std::vector<Tensor> weighted = plain;
+  const DType statistic = ops::statistics_dtype(static_cast<DType>(make.dtype()));
+  weighted.push_back(Tensor::random({.dtype = statistic, .shape = {kRows}}, 7, 0, 2));
+  const Attributes attributes{{"label_smoothing", 0.1}, {"rows_per_example", kOne * 5}};
+  for (const std::vector<Tensor>& inputs : {plain, weighted}) {
+    cases.push_back({&ops::linear_cross_entropy, inputs, attributes});
+    cases.push_back({&ops::linear_cross_entropy_step, inputs, attributes});
+  }
+}
+
 // A store of two tensors; convolutions work on the second.
 void add_sparse(std::vector<Case>& cases, Maker& make) {
   const ops::SparseGrid grid{.rows = {3, 6}, .columns = {4, 20}, .bits = 5};
@@ -267,6 +350,9 @@ std::vector<Case> all_cases(DType dtype) {
   add_elementwise(cases, make);
   add_pools(cases, make);
   add_ends(cases, make);
+  add_sequences(cases, make);
+  add_attention(cases, make);
+  add_linear_cross_entropy(cases, make);
   add_sparse(cases, make);
   return cases;
 }
