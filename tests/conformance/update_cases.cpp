@@ -56,11 +56,8 @@ void add_adamw(std::vector<OpCase>& cases, const std::string& name, const Shape&
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const Attributes rule{{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.1}};
   const auto add = [&](const std::string& what, std::vector<OperandSpec> operands) {
-    cases.push_back({.name = "adamw_" + what + "_" + name,
-                     .op = &ops::adamw,
-                     .operands = std::move(operands),
-                     .attributes = rule,
-                     .host_only = true});
+    cases.push_back(
+        {.name = "adamw_" + what + "_" + name, .op = &ops::adamw, .operands = std::move(operands), .attributes = rule});
   };
   add("plain", {a, b, rate, m, v, updates});
   add("clipped", {a, b, rate, m, v, updates, norm});
@@ -151,8 +148,7 @@ std::vector<OpCase> update_cases() {
   for (const bool skips : {false, true}) {
     cases.push_back({.name = skips ? "count_update_skipping" : "count_update",
                      .op = &ops::count_update,
-                     .operands = {wide(1, 3, 3), scalars({.skip_update = std::uint16_t{skips}})},
-                     .host_only = true});
+                     .operands = {wide(1, 3, 3), scalars({.skip_update = std::uint16_t{skips}})}});
   }
   add_updates(cases, "images", {3, 5, 3, 3});
   add_updates(cases, "one", {1});
