@@ -1,34 +1,10 @@
 #include "backends/cuda/updates/adamw.h"
+#include "backends/cuda/updates/adamw_step.cuh"
 #include "backends/cuda/updates/rounding.cuh"
 
 namespace snug::backends::cuda::launch {
 
 namespace {
-
-__device__ bool skips(const Scalars& scalars, double factor) { return scalars.skip_update != 0 || !isfinite(factor); }
-
-// ops::AdamwStep, in float: the same for every element of a step.
-struct Coefficients {
-  float first_decay, second_decay, epsilon, keeps, rate, second_bias, gradient_scale;
-
-  Coefficients() = default;
-  __device__ Coefficients(const AdamwConstants& c, const Scalars& scalars, double updates, double factor)
-      : first_decay(static_cast<float>(c.first_decay)),
-        second_decay(static_cast<float>(c.second_decay)),
-        epsilon(static_cast<float>(c.epsilon)),
-        keeps(static_cast<float>(1 - scalars.learning_rate * c.weight_decay)),
-        rate(static_cast<float>(scalars.learning_rate / (1 - pow(c.first_decay, updates)))),
-        second_bias(static_cast<float>(sqrt(1 - pow(c.second_decay, updates)))),
-        gradient_scale(static_cast<float>(factor / scalars.loss_scale)) {}
-
-  // The new weight; m and v become the new moments. One rounding per operation.
-  __device__ float operator()(float w, float gradient, float& m, float& v) const {
-    const float g = gradient * gradient_scale;
-    m = first_decay * m + (1.0F - first_decay) * g;
-    v = second_decay * v + (1.0F - second_decay) * g * g;
-    return w * keeps - rate * (m / (sqrtf(v) / second_bias + epsilon));
-  }
-};
 
 // Rounds an element's weight and moments as they are stored; both moments with the same random number.
 template <typename T, typename M>
@@ -56,7 +32,7 @@ struct Rounding {
 template <typename T, typename M>
 __global__ void __launch_bounds__(kThreads) adamw_kernel(AdamwOperands<T, M> o, AdamwConstants constants, std::uint32_t count) {
   constexpr int V = kPack<T>;
-  __shared__ Coefficients shared;
+  __shared__ AdamwStep shared;
   const std::uint32_t first = (blockIdx.x * kThreads + threadIdx.x) * static_cast<std::uint32_t>(V);
   const bool whole = first + V <= count;
   // On their way while one thread takes the powers.
@@ -71,10 +47,10 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(AdamwOperands<T, M> o, 
     v = load<V>(o.second + first);
   }
   const double factor = o.norm == nullptr ? 1.0 : o.norm->factor;
-  const bool skip = skips(*o.scalars, factor);
-  if (threadIdx.x == 0) shared = Coefficients(constants, *o.scalars, *o.updates, factor);
+  const bool skip = skips_update(*o.scalars, factor);
+  if (threadIdx.x == 0) shared = AdamwStep(constants, *o.scalars, *o.updates, factor);
   __syncthreads();
-  const Coefficients step = shared;
+  const AdamwStep step = shared;
   const Rounding<T, M> round{
       .stochastic = constants.stochastic, .seed = o.scalars->seed, .step = o.scalars->step, .key = constants.key};
   if (whole) {
@@ -113,7 +89,7 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(AdamwOperands<T, M> o, 
 
 __global__ void count_kernel(const double* updates, const Scalars* scalars, const GradientNorm* norm, double* result) {
   const double factor = norm == nullptr ? 1.0 : norm->factor;
-  *result = skips(*scalars, factor) ? *updates : *updates + 1;
+  *result = skips_update(*scalars, factor) ? *updates : *updates + 1;
 }
 
 }  // namespace
@@ -133,5 +109,7 @@ void count_update(cudaStream_t stream, const double* updates, const Scalars* sca
 template void adamw(cudaStream_t, const AdamwOperands<float, float>&, const AdamwConstants&, std::int64_t);
 template void adamw(cudaStream_t, const AdamwOperands<__half, __half>&, const AdamwConstants&, std::int64_t);
 template void adamw(cudaStream_t, const AdamwOperands<__nv_bfloat16, __nv_bfloat16>&, const AdamwConstants&, std::int64_t);
+template void adamw(cudaStream_t, const AdamwOperands<__half, float>&, const AdamwConstants&, std::int64_t);
+template void adamw(cudaStream_t, const AdamwOperands<__nv_bfloat16, float>&, const AdamwConstants&, std::int64_t);
 
 }  // namespace snug::backends::cuda::launch

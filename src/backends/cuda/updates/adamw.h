@@ -1,5 +1,5 @@
 // The update of ops/updates/adamw.cpp, by position: all operands have the same order in memory. Outputs may lie in the bytes of
-// any input, which each thread has read before it writes. T: float, __half or __nv_bfloat16; M, of the moments: T.
+// any input, which each thread has read before it writes. T: float, __half or __nv_bfloat16; M, of the moments: T or float.
 #pragma once
 
 #include <cstdint>
