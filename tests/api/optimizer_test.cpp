@@ -56,6 +56,14 @@ TEST(Optimizer, AModelWhoseLossCountsTokensSuitsAdamw) {
   EXPECT_EQ(made, 1) << "what is told needs no model";
 }
 
+TEST(Optimizer, OfTheModelsWithNamesLanguageModelsSuitAdamw) {
+  for (const frontend::ZooEntry& entry : frontend::zoo_entries()) {
+    const std::string model(entry.example);
+    EXPECT_EQ(with_optimizer({.model = model}).optimizer.kind, frontend::language_model_size(model).has_value() ? "adamw" : "sgd")
+        << model;
+  }
+}
+
 TEST(Optimizer, ARunsRecipeSaysAllOfIt) {
   const TemporaryFolder folder;
   snug::Run plain = snug::Run::begin(short_recipe(""), {.folder = folder_named(folder, "plain"), .costs = "none"});

@@ -63,8 +63,7 @@ void add_adamw(std::vector<OpCase>& cases, const std::string& name, const Shape&
     cases.push_back({.name = fmt::format("{}_{}_{}", op.name, what, name),
                      .op = &op,
                      .operands = std::move(operands),
-                     .attributes = attributes,
-                     .host_only = true});
+                     .attributes = attributes});
   };
   add(ops::adamw, "plain", {a, b, rate, m, v, updates}, rule);
   add(ops::adamw, "clipped", {a, b, rate, m, v, updates, norm}, rule);
@@ -179,8 +178,7 @@ std::vector<OpCase> update_cases() {
   for (const bool skips : {false, true}) {
     cases.push_back({.name = skips ? "count_update_skipping" : "count_update",
                      .op = &ops::count_update,
-                     .operands = {wide(1, 3, 3), scalars({.skip_update = std::uint16_t{skips}})},
-                     .host_only = true});
+                     .operands = {wide(1, 3, 3), scalars({.skip_update = std::uint16_t{skips}})}});
   }
   add_updates(cases, "images", {3, 5, 3, 3});
   add_updates(cases, "one", {1});

@@ -76,6 +76,7 @@ void expect_pytorchs_steps(const std::string& model, const std::string& run, DTy
   const std::int64_t batch = expected["batch"], tokens = expected["length"], vocabulary = setting["vocabulary"];
   Attributes settings;
   for (const char* name : {"beta1", "beta2", "epsilon", "weight_decay"}) settings.set(name, setting[name].get<double>());
+  settings.set("decay_norms", std::int64_t{1});  // PyTorch decays every parameter of a list
   const Program graph = frontend::build_zoo_model(
       model, {.batch = microbatch == 0 ? batch : microbatch, .vocabulary = vocabulary, .length = tokens});
   train::Session session(compile(graph, backend,

@@ -1,5 +1,5 @@
 // AdamW with moments in 16 bits: how they are rounded, and that neither small ones nor large ones are lost.
-#include "ops/updates/adamw.h"
+#include "ops/updates/scaled_moments.h"
 
 #include <algorithm>
 #include <cmath>

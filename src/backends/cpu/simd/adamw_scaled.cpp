@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/simd/adamw_rule.h"
+#include "ops/updates/scaled_moments.h"
 
 // adamw_scaled(w, g, scalars, m, v, scales, updates, gradient_norm?), in memory order, for any layout. The largest moments of the
 // parts are found in parallel; the largest of all does not depend on how many parts there are.

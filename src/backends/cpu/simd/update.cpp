@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "ops/updates/adamw.h"
+#include "ops/updates/scaled_moments.h"
 #include "ops/updates/quantized_momentum.h"
 
 // See loops.cpp for how a file is compiled.

@@ -79,8 +79,8 @@ struct UpdateLoops {
   // One step of AdamW (ops/updates/adamw.cpp), one rounding per operation; clears the gradient. `first` is a multiple of 4.
   void (*adamw)(const AdamwRule& rule, const AdamwArrays<T, T>& arrays, std::int64_t first, std::int64_t count);
   void (*adamw_with_floats)(const AdamwRule& rule, const AdamwArrays<T, float>& arrays, std::int64_t first, std::int64_t count);
-  // The same with moments in halves times a scale (ops/updates/adamw.h): the largest sizes of the new moments that are finite,
-  // and the step with moments stored in new scales.
+  // The same with moments in halves times a scale (ops/updates/scaled_moments.h): the largest sizes of the new moments that are
+  // finite, and the step with moments stored in new scales.
   MomentPair (*largest_moments)(const AdamwRule& rule, const AdamwArrays<T, Half>& arrays, MomentPair scales, std::int64_t first,
                                 std::int64_t count);
   void (*adamw_scaled)(const AdamwRule& rule, const AdamwArrays<T, Half>& arrays, MomentPair scales, MomentPair new_scales,

@@ -51,7 +51,8 @@ std::unique_ptr<BoundKernel> bind_linear(const Call& call) {
                                    .a_row = x.columns,
                                    .a_depth = 1,
                                    .b_depth = 1,
-                                   .b_column = weight.columns};
+                                   .b_column = weight.columns,
+                                   .result_row = weight.rows};
   return call.launch([a = call.in<T>(0), b = call.in<T>(1), bias = call.input_count() == 3 ? call.in<T>(2) : nullptr,
                       y = call.out<T>(0), shape](cudaStream_t stream) { launch::product<T>(stream, a, b, bias, y, shape); });
 }
@@ -67,7 +68,8 @@ std::unique_ptr<BoundKernel> bind_linear_grad_input(const Call& call) {
                                    .a_row = dy.columns,
                                    .a_depth = 1,
                                    .b_depth = weight.columns,
-                                   .b_column = 1};
+                                   .b_column = 1,
+                                   .result_row = weight.columns};
   return call.launch([a = call.in<T>(0), b = call.in<T>(1), dx = call.out<T>(0), shape](cudaStream_t stream) {
     launch::product<T>(stream, a, b, static_cast<const T*>(nullptr), dx, shape);
   });
@@ -84,7 +86,8 @@ std::unique_ptr<BoundKernel> bind_linear_grad_weight(const Call& call) {
                                    .a_row = 1,
                                    .a_depth = dy.columns,
                                    .b_depth = x.columns,
-                                   .b_column = 1};
+                                   .b_column = 1,
+                                   .result_row = x.columns};
   return call.launch([a = call.in<T>(0), b = call.in<T>(1), dw = call.out<T>(0), shape](cudaStream_t stream) {
     launch::product<T>(stream, a, b, static_cast<const T*>(nullptr), dw, shape);
   });

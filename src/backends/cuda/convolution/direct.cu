@@ -118,9 +118,9 @@ __global__ void __launch_bounds__(kThreads) grad_weight_kernel(const T* dy, cons
   if (threadIdx.x == 0) dw[blockIdx.x] = narrow<T>(shared[0]);
 }
 
-template <typename T>
+template <typename T, typename R>
 __global__ void __launch_bounds__(kThreads)
-    product_kernel(const T* a, const T* b, const T* bias, T* result, ProductShape s, std::uint32_t count) {
+    product_kernel(const T* a, const T* b, const T* bias, R* result, ProductShape s, std::uint32_t count) {
   const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
   const std::uint32_t row = i / s.columns;
@@ -132,7 +132,8 @@ __global__ void __launch_bounds__(kThreads)
     sum = fmaf(widen(left[std::size_t{k} * s.a_depth]), widen(right[std::size_t{k} * s.b_depth]), sum);
   }
   if (bias != nullptr) sum += widen(bias[column]);
-  result[i] = narrow<T>(sum);
+  R& out = result[std::size_t{row} * s.result_row + column];
+  out = narrow<R>(s.adds ? widen(out) + sum : sum);
 }
 
 }  // namespace
@@ -158,8 +159,8 @@ void conv2d_grad_weight(cudaStream_t stream, const T* dy, const T* x, T* dw, con
   check_launch("cuda_conv2d_grad_weight");
 }
 
-template <typename T>
-void product(cudaStream_t stream, const T* a, const T* b, const T* bias, T* result, const ProductShape& s) {
+template <typename T, typename R>
+void product(cudaStream_t stream, const T* a, const T* b, const T* bias, R* result, const ProductShape& s) {
   const std::int64_t count = std::int64_t{s.rows} * s.columns;
   product_kernel<<<blocks_for(count), kThreads, 0, stream>>>(a, b, bias, result, s, static_cast<std::uint32_t>(count));
   check_launch("cuda_linear");
@@ -170,6 +171,10 @@ void product(cudaStream_t stream, const T* a, const T* b, const T* bias, T* resu
   template void conv2d_grad_input(cudaStream_t, const T*, const T*, T*, const ConvShape&);  \
   template void conv2d_grad_weight(cudaStream_t, const T*, const T*, T*, const ConvShape&); \
   template void product(cudaStream_t, const T*, const T*, const T*, T*, const ProductShape&)
+
+template void product(cudaStream_t, const __half*, const __half*, const __half*, float*, const ProductShape&);
+template void product(cudaStream_t, const __nv_bfloat16*, const __nv_bfloat16*, const __nv_bfloat16*, float*,
+                      const ProductShape&);
 
 SNUG_INSTANTIATE(float);
 SNUG_INSTANTIATE(__half);

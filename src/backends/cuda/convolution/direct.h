@@ -25,12 +25,15 @@ void conv2d_grad_input(cudaStream_t stream, const T* dy, const T* weight, T* dx,
 template <typename T>
 void conv2d_grad_weight(cudaStream_t stream, const T* dy, const T* x, T* dw, const ConvShape& shape);
 
-// result[i, j] = sum over k of a[i * a_row + k * a_depth] * b[k * b_depth + j * b_column]   (+ bias[j])
+// result[i * result_row + j] (+)= sum over k of a[i * a_row + k * a_depth] * b[k * b_depth + j * b_column]   (+ bias[j])
 struct ProductShape {
   std::uint32_t rows, columns, depth;
   std::uint32_t a_row, a_depth, b_depth, b_column;
+  std::uint32_t result_row;
+  bool adds = false;  // to what lies there; the sum is rounded once
 };
-template <typename T>
-void product(cudaStream_t stream, const T* a, const T* b, const T* bias, T* result, const ProductShape& shape);
+// R: T, or float.
+template <typename T, typename R>
+void product(cudaStream_t stream, const T* a, const T* b, const T* bias, R* result, const ProductShape& shape);
 
 }  // namespace snug::backends::cuda::launch

@@ -40,13 +40,33 @@ MatrixProblem grad_weight_problem(const Type& dy, const Type& x) {
 
 using ProblemOf = MatrixProblem (*)(const Type&, const Type&);
 
+using Choice = MatrixProducts::Choice;
+
+struct Linear {
+  const Choice& choice;
+  bool adds_bias;  // the library does; otherwise a kernel after it
+};
+
+template <ProblemOf Problem>
+Linear choose(CudaDevice& device, const Type& first, const Type& second, bool has_bias) {
+  MatrixProducts& products = device.matrix_products();
+  MatrixProblem problem = Problem(first, second);
+  if (has_bias) {
+    problem.adds_bias = true;
+    const Choice& choice = products.choose(problem);
+    if (choice.product) return {.choice = choice, .adds_bias = true};
+    problem.adds_bias = false;
+  }
+  return {.choice = products.choose(problem), .adds_bias = false};
+}
+
 template <ProblemOf Problem>
 KernelMatch match(const KernelQuery& query) {
   if (auto reason = refusal(Signature{}, query)) return Refuse{*reason};
   if (accumulates(query.attributes)) return Refuse{"cuBLASLt would round the sum once where a separate addition rounds twice"};
   if (query.device == nullptr) return Refuse{"there is no device to ask"};
   CudaDevice& device = cuda_device(query.device);
-  const auto& choice = device.matrix_products().choose(Problem(query.inputs[0], query.inputs[1]));
+  const Choice& choice = choose<Problem>(device, query.inputs[0], query.inputs[1], query.inputs.size() == 3).choice;
   if (!choice.product) return Refuse{choice.refusal};
   return Accept{.workspace = library_workspace(choice.workspace),
                 .numerics = query.outputs[0].dtype == DType::f32 && device.options().allow_tf32 ? "cublas-tf32" : "cublas"};
@@ -54,10 +74,15 @@ KernelMatch match(const KernelQuery& query) {
 
 template <ProblemOf Problem, typename T>
 std::unique_ptr<BoundKernel> bind(const Call& call) {
-  MatrixProducts& products = call.device().matrix_products();
-  auto product = products.bind(products.choose(Problem(call.input_type(0), call.input_type(1))), call.in<T>(0), call.in<T>(1),
-                               call.out<T>(0), call.workspace_bytes());
-  if (call.input_count() < 3) return product;
+  const bool has_bias = call.input_count() == 3;
+  const Linear linear = choose<Problem>(call.device(), call.input_type(0), call.input_type(1), has_bias);
+  auto product = call.device().matrix_products().bind(linear.choice,
+                                                      {.left = call.in<T>(0),
+                                                       .right = call.in<T>(1),
+                                                       .result = call.out<T>(0),
+                                                       .bias = linear.adds_bias ? call.in<T>(2) : nullptr},
+                                                      call.workspace_bytes());
+  if (!has_bias || linear.adds_bias) return product;
   return std::make_unique<WithBias<T>>(std::move(product), call);
 }
 

@@ -19,23 +19,40 @@ using Operation = Owner<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using MatrixLayout = Owner<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owner<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-Operation make_operation(const MatrixProblem& problem, bool allow_tf32) {
+template <typename T>
+void set_attribute(const Operation& operation, cublasLtMatmulDescAttributes_t name, T value) {
+  check_cublas(cublasLtMatmulDescSetAttribute(operation.get(), name, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+}
+
+// cuBLAS is column-major. A row-major matrix is the transpose of the same bytes read so, and result^T = right^T * left^T: the
+// right factor comes first, and "transposed" is inverted.
+Operation make_operation(const MatrixProblem& problem, bool allow_tf32, const void* bias) {
   const bool tf32 = problem.dtype == DType::f32 && allow_tf32;
   cublasLtMatmulDesc_t raw = nullptr;
   check_cublas(cublasLtMatmulDescCreate(&raw, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
                "cublasLtMatmulDescCreate");
-  return Operation(raw);
+  Operation operation(raw);
+  set_attribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, problem.right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set_attribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, problem.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (problem.adds_bias) {
+    set_attribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set_attribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  }
+  return operation;
 }
+
+// Stands for a bias while an algorithm is looked for: only its alignment is read.
+const void* any_bias() { return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(kAlignment.count())); }
 
 cudaDataType_t data_type(DType dtype) {
   return dtype == DType::f16 ? CUDA_R_16F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t columns) {
+// Columns, of `rows` elements, are contiguous and `stride` apart; 0: they lie together.
+MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
   cublasLtMatrixLayout_t raw = nullptr;
-  // Columns are contiguous.
   check_cublas(cublasLtMatrixLayoutCreate(&raw, data_type(dtype), static_cast<std::uint64_t>(rows),
-                                          static_cast<std::uint64_t>(columns), rows),
+                                          static_cast<std::uint64_t>(columns), stride == 0 ? rows : stride),
                "cublasLtMatrixLayoutCreate");
   return MatrixLayout(raw);
 }
@@ -64,20 +81,18 @@ Preference make_preference(const CudaOptions& options) {
 
 }  // namespace
 
-// cuBLAS is column-major. A row-major matrix is the transpose of the same bytes read so, and result^T = right^T * left^T: the
-// right factor comes first, and "transposed" is inverted.
 class MatrixProduct {
  public:
   MatrixProduct(const MatrixProblem& problem, bool allow_tf32)
-      : operation_(make_operation(problem, allow_tf32)),
-        first_(problem.right_transposed ? make_layout(problem.dtype, problem.depth, problem.columns)
-                                        : make_layout(problem.dtype, problem.columns, problem.depth)),
-        second_(problem.left_transposed ? make_layout(problem.dtype, problem.rows, problem.depth)
-                                        : make_layout(problem.dtype, problem.depth, problem.rows)),
-        result_(make_layout(problem.dtype, problem.columns, problem.rows)) {
-    set_transposed(CUBLASLT_MATMUL_DESC_TRANSA, problem.right_transposed);
-    set_transposed(CUBLASLT_MATMUL_DESC_TRANSB, problem.left_transposed);
-  }
+      : problem_(problem),
+        allow_tf32_(allow_tf32),
+        operation_(make_operation(problem, allow_tf32, any_bias())),
+        first_(problem.right_transposed ? make_layout(problem.dtype, problem.depth, problem.columns, problem.right_stride)
+                                        : make_layout(problem.dtype, problem.columns, problem.depth, problem.right_stride)),
+        second_(problem.left_transposed ? make_layout(problem.dtype, problem.rows, problem.depth, problem.left_stride)
+                                        : make_layout(problem.dtype, problem.depth, problem.rows, problem.left_stride)),
+        result_(make_layout(problem.wide_result ? DType::f32 : problem.dtype, problem.columns, problem.rows,
+                            problem.result_stride)) {}
 
   // False when cuBLAS has no algorithm.
   bool find_algorithm(cublasLtHandle_t handle, const CudaOptions& options, Bytes& workspace) {
@@ -98,21 +113,21 @@ class MatrixProduct {
     return false;
   }
 
-  void run(cublasLtHandle_t handle, const void* left, const void* right, void* result, std::span<std::byte> workspace,
+  // For these operands alone.
+  Operation operation_for(const MatrixOperands& operands) const { return make_operation(problem_, allow_tf32_, operands.bias); }
+
+  void run(cublasLtHandle_t handle, const Operation& operation, const MatrixOperands& o, std::span<std::byte> workspace,
            cudaStream_t stream) const {
     const float one = 1;
-    const float zero = 0;
-    check_cublas(cublasLtMatmul(handle, operation_.get(), &one, right, first_.get(), left, second_.get(), &zero, result,
-                                result_.get(), result, result_.get(), &algorithm_, workspace.data(), workspace.size(), stream),
+    const float before = problem_.adds_to_result ? 1 : 0;
+    check_cublas(cublasLtMatmul(handle, operation.get(), &one, o.right, first_.get(), o.left, second_.get(), &before, o.result,
+                                result_.get(), o.result, result_.get(), &algorithm_, workspace.data(), workspace.size(), stream),
                  "cublasLtMatmul");
   }
 
  private:
-  void set_transposed(cublasLtMatmulDescAttributes_t name, bool transposed) {
-    const cublasOperation_t value = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check_cublas(cublasLtMatmulDescSetAttribute(operation_.get(), name, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
-  }
-
+  MatrixProblem problem_;
+  bool allow_tf32_;
   Operation operation_;
   MatrixLayout first_, second_, result_;
   cublasLtMatmulAlgo_t algorithm_{};
@@ -121,28 +136,33 @@ class MatrixProduct {
 namespace {
 
 std::string key_of(const MatrixProblem& problem) {
-  return fmt::format("{} {}x{}x{} {}{}", name_of(problem.dtype), problem.rows, problem.columns, problem.depth,
-                     problem.left_transposed ? "t" : "n", problem.right_transposed ? "t" : "n");
+  return fmt::format("{} {}x{}x{} {}{}{}{}{} {}/{}/{}", name_of(problem.dtype), problem.rows, problem.columns, problem.depth,
+                     problem.left_transposed ? "t" : "n", problem.right_transposed ? "t" : "n", problem.adds_bias ? "b" : "",
+                     problem.wide_result ? "w" : "", problem.adds_to_result ? "+" : "", problem.left_stride, problem.right_stride,
+                     problem.result_stride);
 }
 
 class BoundProduct final : public BoundKernel {
  public:
-  struct Operands {
-    const void* left;
-    const void* right;
-    void* result;
-    std::span<std::byte> workspace;
-  };
-  BoundProduct(std::shared_ptr<const MatrixProducts> library, const Operands& operands, cublasLtHandle_t handle,
-               std::shared_ptr<const MatrixProduct> product, cudaStream_t stream)
-      : library_(std::move(library)), operands_(operands), handle_(handle), product_(std::move(product)), stream_(stream) {}
-  void run() override { product_->run(handle_, operands_.left, operands_.right, operands_.result, operands_.workspace, stream_); }
+  BoundProduct(std::shared_ptr<const MatrixProducts> library, cublasLtHandle_t handle,
+               std::shared_ptr<const MatrixProduct> product, const MatrixOperands& operands, std::span<std::byte> workspace,
+               cudaStream_t stream)
+      : library_(std::move(library)),
+        handle_(handle),
+        product_(std::move(product)),
+        operation_(product_->operation_for(operands)),
+        operands_(operands),
+        workspace_(workspace),
+        stream_(stream) {}
+  void run() override { product_->run(handle_, operation_, operands_, workspace_, stream_); }
 
  private:
   std::shared_ptr<const MatrixProducts> library_;  // owns the handle
-  Operands operands_;
   cublasLtHandle_t handle_;
   std::shared_ptr<const MatrixProduct> product_;
+  Operation operation_;
+  MatrixOperands operands_;
+  std::span<std::byte> workspace_;
   cudaStream_t stream_;
 };
 
@@ -170,7 +190,7 @@ const MatrixProducts::Choice& MatrixProducts::choose(const MatrixProblem& proble
   return entry->second;
 }
 
-std::unique_ptr<BoundKernel> MatrixProducts::bind(const Choice& choice, const void* left, const void* right, void* result,
+std::unique_ptr<BoundKernel> MatrixProducts::bind(const Choice& choice, const MatrixOperands& operands,
                                                   std::span<std::byte> workspace) {
   SNUG_CHECK(choice.product != nullptr, "cuBLASLt refused this product ({}), but the plan has it", choice.refusal);
   const std::span<std::byte> usable = on_library_boundary(workspace);
@@ -179,9 +199,7 @@ std::unique_ptr<BoundKernel> MatrixProducts::bind(const Choice& choice, const vo
         "a matrix product was planned with {} bytes of workspace and cuBLASLt now wants {}; plan again with this version",
         usable.size(), choice.workspace.count());
   }
-  return std::make_unique<BoundProduct>(
-      shared_from_this(), BoundProduct::Operands{.left = left, .right = right, .result = result, .workspace = usable},
-      handle_.get(), choice.product, device_.stream());
+  return std::make_unique<BoundProduct>(shared_from_this(), handle_.get(), choice.product, operands, usable, device_.stream());
 }
 
 }  // namespace snug::backends::cuda

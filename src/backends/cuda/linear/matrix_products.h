@@ -19,6 +19,18 @@ struct MatrixProblem {
   std::int64_t rows, columns, depth;
   bool left_transposed, right_transposed;  // stored as [depth, rows], [columns, depth]
   DType dtype;                             // f32, f16 or bf16, of all three; sums are in f32
+  bool adds_bias = false;                  // [columns], before the result is rounded
+  bool wide_result = false;                // the result is f32 whatever the factors are
+  bool adds_to_result = false;             // to what lies there; the sum is rounded once
+  // Elements from a stored row to the next; 0: they lie together.
+  std::int64_t left_stride = 0, right_stride = 0, result_stride = 0;
+};
+
+struct MatrixOperands {
+  const void* left;
+  const void* right;
+  void* result;
+  const void* bias = nullptr;  // where the problem has one
 };
 
 // The algorithm for a problem, and its descriptors.
@@ -39,8 +51,7 @@ class MatrixProducts : public std::enable_shared_from_this<MatrixProducts> {
   };
   const Choice& choose(const MatrixProblem& problem);
 
-  std::unique_ptr<BoundKernel> bind(const Choice& choice, const void* left, const void* right, void* result,
-                                    std::span<std::byte> workspace);
+  std::unique_ptr<BoundKernel> bind(const Choice& choice, const MatrixOperands& operands, std::span<std::byte> workspace);
 
  private:
   using Handle = Owner<cublasLtHandle_t, cublasLtDestroy>;

@@ -1,4 +1,4 @@
-// A product and then the bias, which the library does not add: its result is rounded, then the sum again.
+// A product and then the bias, where the library does not add it: its result is rounded, then the sum again.
 #pragma once
 
 #include <memory>

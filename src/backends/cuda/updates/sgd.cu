@@ -1,8 +1,5 @@
-#include <type_traits>
-
-#include "backends/cuda/device_code.cuh"
+#include "backends/cuda/updates/rounding.cuh"
 #include "backends/cuda/updates/sgd.h"
-#include "ops/random_draws.h"
 
 namespace snug::backends::cuda::launch {
 
@@ -39,21 +36,12 @@ struct Rounding {
     if constexpr (sizeof(T) == 2) {
       if (stochastic) {
         const std::uint32_t word = ops::rounding_word(seed, step, key, element);
-        weight = round_stochastically(weight, word & 0xFFFFU);
-        momentum = round_stochastically(momentum, word >> 16U);
+        weight = round_stochastically<T>(weight, word & 0xFFFFU);
+        momentum = round_stochastically<T>(momentum, word >> 16U);
       }
     }
     new_weight = narrow<T>(weight);
     new_momentum = narrow<T>(momentum);
-  }
-
- private:
-  __device__ static float round_stochastically(float value, std::uint32_t random) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      return ops::stochastic_bfloat(value, random);
-    } else {
-      return ops::stochastic_half(value, random);
-    }
   }
 };
 

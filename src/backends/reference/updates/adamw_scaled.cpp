@@ -5,6 +5,7 @@
 #include "backends/reference/updates/adamw.h"
 #include "base/half.h"
 #include "ops/random_draws.h"
+#include "ops/updates/scaled_moments.h"
 #include "ops/updates/sgd.h"
 
 namespace snug::backends::reference {

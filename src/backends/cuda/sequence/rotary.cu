@@ -1,0 +1,71 @@
+#include "backends/cuda/device_code.cuh"
+#include "backends/cuda/sequence/rotary.h"
+
+namespace snug::backends::cuda::launch {
+
+namespace {
+
+constexpr double kInversePi = 0.31830988618379067154;
+
+// A thread rotates V neighboring pairs of every head of a row, all by the same angles. These are reduced to a turn in double:
+// a late position's is thousands of turns.
+template <typename T, int V>
+__global__ void __launch_bounds__(kThreads) rotary_kernel(const T* x, T* y, RotaryShape shape, std::uint32_t packs) {
+  const std::uint32_t pack = blockIdx.x * kThreads + threadIdx.x;
+  if (pack >= packs) return;
+  const std::uint32_t vectors = shape.half / V;
+  const std::uint32_t row = pack / vectors;
+  const std::uint32_t pair = pack % vectors * V;
+  const double position = static_cast<double>(row % shape.length);
+  float cosine[V];
+  float sine[V];
+#pragma unroll
+  for (int v = 0; v < V; ++v) {
+    const double half_turns = position * (exp2(-shape.octaves * static_cast<double>(pair + v)) * kInversePi);
+    sincospif(static_cast<float>(half_turns - 2.0 * rint(0.5 * half_turns)), &sine[v], &cosine[v]);
+    sine[v] *= shape.direction;
+  }
+  std::size_t at = std::size_t{row} * shape.columns + pair;
+  for (std::uint32_t head = 0; head < shape.heads; ++head, at += std::size_t{2} * shape.half) {
+    Pack<T, V> first = load<V>(x + at);
+    Pack<T, V> second = load<V>(x + at + shape.half);
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      const float x1 = widen(first.at[v]);
+      const float x2 = widen(second.at[v]);
+      first.at[v] = narrow<T>(x1 * cosine[v] - x2 * sine[v]);
+      second.at[v] = narrow<T>(x2 * cosine[v] + x1 * sine[v]);
+    }
+    store<V>(y + at, first);
+    store<V>(y + at + shape.half, second);
+  }
+}
+
+template <typename T, int V>
+void launch_rotary(cudaStream_t stream, const T* x, T* y, const RotaryShape& shape) {
+  const std::uint32_t packs = shape.rows * (shape.half / V);
+  rotary_kernel<T, V><<<blocks_for(packs), kThreads, 0, stream>>>(x, y, shape, packs);
+  check_launch("cuda_rotary");
+}
+
+}  // namespace
+
+template <typename T>
+void rotary(cudaStream_t stream, const T* x, T* y, const RotaryShape& shape) {
+  if (shape.half % kPack<T> == 0 && shape.columns % kPack<T> == 0) {
+    launch_rotary<T, kPack<T>>(stream, x, y, shape);
+  } else {
+    launch_rotary<T, 1>(stream, x, y, shape);
+  }
+  const std::size_t rotated = std::size_t{2} * shape.heads * shape.half;
+  if (x == y || rotated == shape.columns) return;
+  const std::size_t pitch = shape.columns * sizeof(T);
+  SNUG_CUDA_CALL(cudaMemcpy2DAsync(y + rotated, pitch, x + rotated, pitch, (shape.columns - rotated) * sizeof(T), shape.rows,
+                                   cudaMemcpyDeviceToDevice, stream));
+}
+
+template void rotary(cudaStream_t, const float*, float*, const RotaryShape&);
+template void rotary(cudaStream_t, const __half*, __half*, const RotaryShape&);
+template void rotary(cudaStream_t, const __nv_bfloat16*, __nv_bfloat16*, const RotaryShape&);
+
+}  // namespace snug::backends::cuda::launch

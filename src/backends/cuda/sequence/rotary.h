@@ -1,0 +1,24 @@
+// Rotates the pairs of a row's heads by its position. T: float, __half or __nv_bfloat16.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+namespace snug::backends::cuda::launch {
+
+struct RotaryShape {
+  std::uint32_t rows, columns;  // R, W
+  std::uint32_t heads, half;    // pairs of a head
+  std::uint32_t length;         // positions of an example
+  double octaves;               // by which the frequency falls from a pair to the next: it is 2^-(octaves * pair)
+  float direction;              // -1 rotates back
+};
+
+// y may lie in the bytes of x.
+template <typename T>
+void rotary(cudaStream_t stream, const T* x, T* y, const RotaryShape& shape);
+
+}  // namespace snug::backends::cuda::launch
