@@ -37,6 +37,14 @@ void write_large_weights(train::Session& session, const Json& parameters, double
   }
 }
 
+// A bias of all keys changes no probability: its gradient is rounding alone, of which AdamW makes steps of full size.
+std::vector<double> without_key_biases(const std::string& name, std::vector<double> values) {
+  if (!name.ends_with("attn.c_attn.bias")) return values;
+  const auto third = static_cast<std::ptrdiff_t>(values.size() / 3);
+  values.erase(values.begin() + third, values.begin() + 2 * third);
+  return values;
+}
+
 // A tenth of the labels is ignored.
 struct Tokens {
   std::vector<std::int32_t> tokens, labels;
@@ -96,7 +104,7 @@ void expect_pytorchs_steps(const std::string& model, const std::string& run, DTy
   }
   for (const auto& [name, figure] : expected[run]["final_l2"].items()) {
     const double l2 = figure;
-    EXPECT_NEAR(length(session.read_state(name)), l2, tolerance * l2) << name;
+    EXPECT_NEAR(length(without_key_biases(name, session.read_state(name))), l2, tolerance * l2) << name;
   }
 }
 

@@ -86,11 +86,11 @@ struct Step {
   std::vector<std::int32_t> tokens, labels, lengths;
 
   Step() {
-    for (std::int32_t n = 0; n < kBatch; ++n) {
-      lengths.push_back(1 + n * 5 % kLength);
-      for (std::int32_t t = 0; t < kLength; ++t) {
-        tokens.push_back((n * 17 + t * t * 7) % kVocabulary);
-        labels.push_back((n + t) % 5 == 3 ? -100 : (n * 11 + t * 3) % kVocabulary);
+    for (std::int64_t n = 0; n < kBatch; ++n) {
+      lengths.push_back(static_cast<std::int32_t>(1 + n * 5 % kLength));
+      for (std::int64_t t = 0; t < kLength; ++t) {
+        tokens.push_back(static_cast<std::int32_t>((n * 17 + t * t * 7) % kVocabulary));
+        labels.push_back((n + t) % 5 == 3 ? -100 : static_cast<std::int32_t>((n * 11 + t * 3) % kVocabulary));
       }
     }
   }
