@@ -10,6 +10,7 @@
 #include "pictures.h"
 #include "support.h"
 #include "support/sanitized.h"
+#include "text/small_bpe.h"
 
 namespace snug::data {
 namespace {
@@ -27,8 +28,8 @@ std::int64_t resident_bytes() {
 }
 
 // The resident bytes while a stream over the opened set is at its end.
-std::int64_t resident_after_an_epoch(const fs::path& folder, std::int64_t& examples) {
-  const auto dataset = open_dataset(folder.string(), {});
+std::int64_t resident_after_an_epoch(const fs::path& path, const OpenOptions& options, std::int64_t& examples) {
+  const auto dataset = open_dataset(path.string(), options);
   Stream stream(*dataset, Split::train, 50, {.shuffle = true});
   while (stream.next()) {
   }
@@ -37,13 +38,14 @@ std::int64_t resident_after_an_epoch(const fs::path& folder, std::int64_t& examp
 }
 
 // Both sets are read once before, so that code and buffers are there already.
-void expect_no_growth(const fs::path& small, const fs::path& large, std::int64_t least_bytes_if_held) {
+void expect_no_growth(const fs::path& small, const fs::path& large, std::int64_t least_bytes_if_held,
+                      const OpenOptions& options = {}) {
   if (support::kSanitized) GTEST_SKIP() << "a sanitizer's heap is not measured";
   std::int64_t few = 0;
   std::int64_t many = 0;
-  resident_after_an_epoch(small, few);
-  const std::int64_t with_few = resident_after_an_epoch(small, few);
-  const std::int64_t with_many = resident_after_an_epoch(large, many);
+  resident_after_an_epoch(small, options, few);
+  const std::int64_t with_few = resident_after_an_epoch(small, options, few);
+  const std::int64_t with_many = resident_after_an_epoch(large, options, many);
   ASSERT_GT(many, 8 * few);
   EXPECT_LT(with_many - with_few, 256 * 1024);
   EXPECT_GT(least_bytes_if_held, 512 * 1024) << "the test would not notice";
@@ -72,6 +74,21 @@ TEST(Resident, ImageFolderDoesNotGrowWithTheNumberOfFiles) {
   fill("small", 1500);
   fill("large", 15'000);
   expect_no_growth(folder.path() / "small", folder.path() / "large", 13'500 * 140);
+}
+
+// Read as bytes where they lie; with merges, encoded into a temporary file.
+TEST(Resident, TextDoesNotGrowWithItsLength) {
+  const TestFolder folder;
+  for (const auto& [name, times] : {std::pair("small", 40), std::pair("large", 500)}) {
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += "word" + std::to_string(i % 100) + (i % 10 == 9 ? "\n" : " ");
+    std::ofstream file(folder.path() / (std::string(name) + ".txt"), std::ios::binary);
+    for (int i = 0; i < times; ++i) file << text;
+  }
+  write_text(folder.path() / "bpe/tokenizer.json", tokenizer_json({{"w", "o"}, {"wo", "r"}, {"wor", "d"}}).dump());
+  for (const std::string& tokenizer : {std::string("bytes"), (folder.path() / "bpe").string()}) {
+    expect_no_growth(folder.path() / "small.txt", folder.path() / "large.txt", 460 * 6'900, {.text = {.tokenizer = tokenizer}});
+  }
 }
 
 }  // namespace

@@ -55,8 +55,7 @@ class Words {
   void merge(const Pair& pair, Token merged) {
     std::vector<std::uint32_t> numbers = std::move(pairs_.at(pair).words);
     std::ranges::sort(numbers);
-    const auto repeated = std::ranges::unique(numbers);
-    numbers.erase(repeated.begin(), repeated.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     grown_.clear();
     for (const std::uint32_t number : numbers) {
       std::vector<Token>& tokens = words_[number].tokens;

@@ -14,8 +14,8 @@ namespace snug::data {
 
 // Counts words, then merges again and again the pair of neighbors that is most frequent in them; of several that with the lower
 // numbers. The tokens are the 256 bytes in the order of their spelling, one per merge, and <|endoftext|>: GPT-2's order. The same
-// texts give the same tokens, in whatever pieces they come, and the merges are those of Hugging Face's BpeTrainer with a
-// min_frequency of 2.
+// texts give the same tokens, in whatever pieces they come. Where no word is cut or forgotten, the merges are those of Hugging
+// Face's BpeTrainer with a min_frequency of 2.
 class BpeLearner {
  public:
   // Of words that are this long the beginning is one word, and so on.

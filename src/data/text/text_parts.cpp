@@ -178,7 +178,8 @@ TextParts open_text_parts(const std::string& spec) {
   if (is_folder(path)) return open_folder(path);
   const Listed listed = list_side(path);
   TextParts parts = divide(listed.files, spec);
-  parts.fingerprint = listed.fingerprint;
+  // The file may have moved, and be called otherwise now.
+  parts.fingerprint = fingerprint_of(fmt::format("{}", listed.files->bytes()));
   return parts;
 }
 

@@ -70,7 +70,7 @@ TEST(TextDataset, IsDescribed) {
   EXPECT_EQ(description.text.train_tokens, 900);
   EXPECT_EQ(description.text.test_tokens, 100);
   EXPECT_EQ(description.test_examples, 4);  // 99 predictions
-  EXPECT_EQ(description.fingerprint, fingerprint_of("a.txt 1000"));
+  EXPECT_EQ(description.fingerprint, fingerprint_of("1000"));
   EXPECT_TRUE(description.notes.empty());
   const std::vector<Input> inputs = dataset->inputs();
   ASSERT_EQ(inputs.size(), 2U);
