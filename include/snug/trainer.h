@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,12 +46,20 @@ struct TrainingOptions {
   // Node times that plans are compared and steps predicted by: a file that `snug plan --measure-costs` wrote, "machine" for this
   // machine's own if it was measured, or "none" for a fixed table.
   std::string costs = "none";
-  double learning_rate = 0.1;
-  double momentum = 0.9;
-  double weight_decay = 5e-4;
-  bool nesterov = true;
-  int momentum_bits = 32;  // 8: the momentum of large parameters is kept in codes of 8 bits
-  double clip_norm = 0;    // above 0: the gradients' total norm is clipped to it
+  // "sgd" or "adamw"; empty: adamw for a model whose loss counts tokens, else sgd. What is nothing below is as suits the
+  // optimizer, and what is about another one is refused.
+  std::string optimizer = {};
+  std::optional<double> learning_rate = {};  // sgd 0.1, adamw 3e-4
+  std::optional<double> momentum = {};       // sgd: 0.9
+  std::optional<double> weight_decay = {};   // sgd 5e-4, adamw 0.01
+  std::optional<bool> nesterov = {};         // sgd: yes
+  int momentum_bits = 32;                    // 8: sgd's momentum of large parameters is kept in codes of 8 bits
+  std::optional<double> beta1 = {};          // adamw: 0.9
+  std::optional<double> beta2 = {};          // adamw: 0.999
+  std::optional<double> epsilon = {};        // adamw: 1e-8
+  std::optional<bool> decay_norms = {};      // adamw: no; whether the weight decay is for parameters of one dimension, too
+  std::optional<int> moment_bits = {};       // adamw's moments: 32, or 16 with a scale per tensor, as suits the precision
+  double clip_norm = 0;                      // above 0: the gradients' total norm is clipped to it
   std::uint64_t seed = 0;
   int threads = 0;        // 0: as many as the machine has cores
   bool checking = false;  // red zones and poison around every value: slow, and gives the same bits

@@ -12,6 +12,8 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "io/plan_file.h"
+#include "ir/op.h"
+#include "settings/optimizer.h"
 
 namespace snug {
 
@@ -103,15 +105,32 @@ void finish_model(Program& model, const settings::Recipe& recipe) {
   if (recipe.label_smoothing > 0) frontend::smooth_labels(model, recipe.label_smoothing);
 }
 
-FitRequest request_of(std::function<Program(std::int64_t microbatch)> model, const settings::Recipe& recipe, CostTable costs) {
-  const settings::OptimizerRecipe& optimizer = recipe.optimizer;
+std::string_view suitable_optimizer(const Program& model) {
+  const Section* forward = model.find_section(SectionKind::forward);
+  const NodeId loss = forward == nullptr ? NodeId::none() : find_loss(*forward);
+  // Language models train badly without a step of its own for every parameter.
+  return loss.valid() && forward->nodes[loss.index()].op->loss->unit == "tokens" ? "adamw" : "sgd";
+}
+
+settings::Recipe with_optimizer(settings::Recipe recipe, const BuildModel& model, settings::SaidBy said_by) {
+  const auto suitable = [&] {
+    return recipe.optimizer.kind ? std::string_view(*recipe.optimizer.kind)
+                                 : suitable_optimizer(model(recipe.methods.microbatch.value_or(recipe.batch)));
+  };
+  return with_whole_optimizer(recipe, suitable(), said_by);
+}
+
+settings::Recipe with_optimizer(settings::Recipe recipe, settings::SaidBy said_by) {
+  const auto model = [name = recipe.model](std::int64_t /*microbatch*/) { return frontend::build_zoo_model(name, {.batch = 1}); };
+  return with_optimizer(std::move(recipe), model, said_by);
+}
+
+FitRequest request_of(BuildModel model, const settings::Recipe& recipe, CostTable costs) {
   const settings::SparseRecipe& sparse = recipe.sparse;
+  ops::UpdateOptions update = update_options(with_optimizer(recipe, model).optimizer);
   return {.model = std::move(model),
           .options = {.batch = recipe.batch,
-                      .update = {.settings = ops::sgd_settings({.momentum = optimizer.momentum,
-                                                                .weight_decay = optimizer.weight_decay,
-                                                                .nesterov = optimizer.nesterov}),
-                                 .clip_norm = optimizer.clip_norm.value_or(0)},
+                      .update = std::move(update),
                       .sparse = {.method = parse_sparse_method(sparse.method).value_or(SparseMethod::dsr),
                                  .rewire_fraction = sparse.rewire_fraction,
                                  .threshold = sparse.threshold},
@@ -197,6 +216,7 @@ Bytes plain_peak(const settings::Recipe& recipe, const data::Description& data, 
   plain.budget.reset();
   plain.given = {.precision = plain.given.precision,
                  .momentum_bits = plain.given.momentum_bits,
+                 .moment_bits = plain.given.moment_bits,
                  .statistics_group = plain.given.statistics_group,
                  .offload = plain.given.offload,
                  .drop_gradients = plain.given.drop_gradients,
@@ -210,6 +230,7 @@ Methods methods_of(const Plan& plan, const Methods& otherwise) {
     methods.precision = otherwise.precision;
     methods.nonzero = otherwise.nonzero;
     methods.momentum_bits = otherwise.momentum_bits;
+    methods.moment_bits = otherwise.moment_bits;
   }
   if (!methods.statistics_group) methods.statistics_group = otherwise.statistics_group;
   if (!methods.checkpoint) {
@@ -234,15 +255,16 @@ train::LoopSettings loop_settings(const settings::Recipe& recipe, const data::De
 
   const settings::ScheduleRecipe& asked = recipe.schedule;
   train::Schedule& schedule = settings.schedule;
-  schedule.base = recipe.optimizer.learning_rate;
+  schedule.base = *with_optimizer(recipe).optimizer.learning_rate;
   schedule.warmup_steps = static_cast<std::uint64_t>(asked.warmup_steps);
   schedule.total_steps = settings.total_steps;
   schedule.gamma = asked.gamma;
-  schedule.final = asked.final * recipe.optimizer.learning_rate;
+  schedule.final = asked.final * schedule.base;
   for (const double milestone : asked.milestones) schedule.milestones.push_back(epochs_to_steps(milestone));
-  schedule.kind = asked.kind == "cosine" ? train::Schedule::Kind::cosine
-                  : asked.kind == "step" ? train::Schedule::Kind::step
-                                         : train::Schedule::Kind::constant;
+  schedule.kind = asked.kind == "cosine"   ? train::Schedule::Kind::cosine
+                  : asked.kind == "linear" ? train::Schedule::Kind::linear
+                  : asked.kind == "step"   ? train::Schedule::Kind::step
+                                           : train::Schedule::Kind::constant;
   train::check(schedule);
   if (recipe.methods.nonzero && recipe.sparse.method != "fixed") {
     for (const double every : recipe.sparse.rewire_every) settings.rewiring.every.push_back(static_cast<std::uint64_t>(every));

@@ -27,9 +27,18 @@ Backend open_backend(const settings::Recipe& recipe);
 // What a recipe says of any model: which parameters are frozen, whether labels are smoothed.
 void finish_model(Program& model, const settings::Recipe& recipe);
 
+using BuildModel = std::function<Program(std::int64_t microbatch)>;
+
+// The optimizer of a model that is told none: adamw where the loss counts tokens, else sgd.
+std::string_view suitable_optimizer(const Program& model);
+// The recipe with everything about its optimizer told, for any model, which is made only where it decides.
+settings::Recipe with_optimizer(settings::Recipe recipe, const BuildModel& model,
+                                settings::SaidBy said_by = settings::SaidBy::recipe);
+// For its own.
+settings::Recipe with_optimizer(settings::Recipe recipe, settings::SaidBy said_by = settings::SaidBy::recipe);
+
 // What a recipe asks of the planner, for any model.
-FitRequest request_of(std::function<Program(std::int64_t microbatch)> model, const settings::Recipe& recipe,
-                      CostTable costs = {});
+FitRequest request_of(BuildModel model, const settings::Recipe& recipe, CostTable costs = {});
 // For its own. UserError when model and data do not go together.
 FitRequest fit_request(const settings::Recipe& recipe, const data::Description& data, CostTable costs = {});
 

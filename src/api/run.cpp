@@ -10,6 +10,7 @@
 #include "io/plan_file.h"
 #include "report/reference_kernels.h"
 #include "settings/knobs.h"
+#include "settings/optimizer.h"
 #include "train/data_record.h"
 #include "train/weights.h"
 
@@ -78,11 +79,16 @@ Plan plan_from_file(const std::filesystem::path& path, settings::Recipe& recipe,
   plan.methods = methods_of(plan, {.precision = form.precision.value_or(DType::f32),
                                    .nonzero = form.nonzero,
                                    .momentum_bits = form.momentum_bits,
+                                   .moment_bits = form.moment_bits,
                                    .statistics_group = form.statistics_group});
   settings::Recipe planned = recipe;
   take_methods(plan.methods, planned);
   recipe.methods = normalized(recipe.methods);
   refuse_beside_plan(told, path, recipe, planned, says_form, settings.said_by);
+  if (const auto objection = objection_to_optimizer(planned, *planned.optimizer.kind, settings.said_by)) {
+    throw_user_error("the plan in '{}' is for another optimizer: {} {}", path.string(),
+                     name_of(settings::knob(objection->key), settings.said_by), objection->sentence);
+  }
   recipe = std::move(planned);
   plan = adopt_plan(std::move(plan), path, recipe, data, backend);
   if (!plan.made_for.empty() && plan.made_for != backend.made_for()) {
@@ -148,6 +154,7 @@ void TrainingRun::describe_plan(const Costs& costs, const Backend& backend, cons
 }
 
 TrainingRun TrainingRun::begin(settings::Recipe recipe, const settings::Told& told, const RunSettings& settings) {
+  recipe = with_optimizer(std::move(recipe), settings.said_by);
   if (recipe.process_budget) {
     if (settings.plan)
       throw UserError("a plan from a file has its bytes already; leave out --process-budget, or make a plan here");
@@ -184,9 +191,11 @@ TrainingRun TrainingRun::begin(settings::Recipe recipe, const settings::Told& to
 
 TrainingRun TrainingRun::resume(const settings::Told& told, const RunSettings& settings) {
   train::RunFolder folder = train::RunFolder::resume(settings.folder);
-  const settings::Recipe recipe = with_whole_paths(settings::resumed_recipe(folder.recipe(), told, settings.said_by));
+  const settings::Recipe recipe =
+      with_optimizer(with_whole_paths(settings::resumed_recipe(folder.recipe(), told, settings.said_by)), settings.said_by);
   const train::FoundSnapshot latest = latest_snapshot(folder, settings);
-  if (latest.snapshot) settings::refuse_other_run(settings::parse_recipe(latest.snapshot->progress.recipe), recipe);
+  if (latest.snapshot)
+    settings::refuse_other_run(with_optimizer(settings::parse_recipe(latest.snapshot->progress.recipe)), recipe);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   say_each(dataset->description().notes, settings);
   const data::Description data = data_to_resume(folder, latest, dataset->description(), settings);

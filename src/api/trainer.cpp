@@ -70,13 +70,19 @@ settings::Recipe recipe_of(const TrainingOptions& options, const std::string& mo
   if (options.threads < 0) throw_user_error("{} threads are not possible; use 1 or more, or 0 for all cores", options.threads);
   const auto precision = parse_precision(options.precision);
   if (!precision) throw_user_error("precision '{}' is not possible; use fp32, bf16 or fp16", options.precision);
-  settings::Recipe recipe{
-      .model = model,
-      .batch = options.batch,
-      .allow = split_at_commas(options.allow),
-      .device = options.device,
-      .threads = options.threads,
-      .optimizer = {.momentum = options.momentum, .nesterov = options.nesterov, .weight_decay = options.weight_decay}};
+  settings::Recipe recipe{.model = model,
+                          .batch = options.batch,
+                          .allow = split_at_commas(options.allow),
+                          .device = options.device,
+                          .threads = options.threads,
+                          .optimizer = {.momentum = options.momentum,
+                                        .nesterov = options.nesterov,
+                                        .beta1 = options.beta1,
+                                        .beta2 = options.beta2,
+                                        .epsilon = options.epsilon,
+                                        .weight_decay = options.weight_decay,
+                                        .decay_norms = options.decay_norms}};
+  if (!options.optimizer.empty()) recipe.optimizer.kind = options.optimizer;
   if (options.microbatch > 0) recipe.methods.microbatch = options.microbatch;
   if (options.statistics_group != 0)
     recipe.methods.statistics_group = options.statistics_group;
@@ -88,6 +94,7 @@ settings::Recipe recipe_of(const TrainingOptions& options, const std::string& mo
   if (options.nonzero != 1) recipe.methods.nonzero = options.nonzero;
   if (options.compress_bits != 0) recipe.methods.compress_bits = options.compress_bits;
   if (options.momentum_bits != 32) recipe.methods.momentum_bits = options.momentum_bits;
+  recipe.methods.moment_bits = options.moment_bits;
   if (options.budget_bytes > 0) recipe.budget_bytes = Bytes(options.budget_bytes);
   if (options.clip_norm > 0) recipe.optimizer.clip_norm = options.clip_norm;
   settings::check_recipe(recipe, settings::SaidBy::recipe);
@@ -175,14 +182,14 @@ Trainer::Impl::Impl(const Model& model, const settings::Recipe& recipe, std::uin
   memory = summarize(found.plan, found.plain_peak_bytes);
   predicted_step_seconds = step_seconds(request.options.costs, found.plan.program);
   session = std::make_unique<train::Session>(std::move(found.plan), std::move(backend), seed);
-  session->set_learning_rate(recipe.optimizer.learning_rate);
+  session->set_learning_rate(*with_optimizer(recipe, program_of).optimizer.learning_rate);
   configure(*session, recipe);
 }
 
 Trainer::Trainer(const Model& model, const TrainingOptions& options)
     : impl_(std::make_unique<Impl>(model, recipe_of(options, Access::of(model).name), options.seed, options.costs,
                                    options.checking)) {
-  set_learning_rate(options.learning_rate);
+  if (options.learning_rate) set_learning_rate(*options.learning_rate);
 }
 
 Trainer::Trainer(const Model& model, const Recipe& recipe, const std::string& costs)

@@ -15,11 +15,12 @@ struct Stored {
   std::string_view sentence;
 };
 
-constexpr std::array<Stored, 11> kStored{{
+constexpr std::array<Stored, 12> kStored{{
     {Element::single, {DType::f32, DType::f32}, "this operand is f32 whatever the others are"},
     {Element::index, {DType::i32, DType::i32}, "indices are i32"},
     {Element::labels, {DType::i32, DType::i32}, "labels are i32"},
     {Element::codes, {DType::u8, DType::u8}, "codes are u8"},
+    {Element::halves, {DType::f16, DType::f16}, "moments under a scale are f16"},
     {Element::scales, {DType::f32, DType::f32}, "what codes are scaled by is f32"},
     {Element::packed, {DType::u8, DType::u8}, "packed numbers are u8"},
     {Element::image_bytes, {DType::u8, DType::u8}, "images are u8"},

@@ -25,6 +25,7 @@ enum class Element : std::uint8_t {
   index,        // i32: which row, where rows begin
   labels,       // i32: which class
   codes,        // u8: numbers in few bits
+  halves,       // f16 always: moments under a scale
   scales,       // f32: what codes are multiplied by
   packed,       // u8: bit-packed numbers of any width
   image_bytes,  // u8

@@ -161,10 +161,17 @@ void add_report_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_data_flags(CLI::App& app, Flags& flags) {
-  add(app, "ACTION", flags.action, "get|info|check",
-      "get: download it; info: what is in it; check: read every file of it, and list those that are bad");
-  add(app, "DATA", flags.dataset, "", "embedded, cifar10, or a folder of images");
+  add(app, "ACTION", flags.action, "get|info|check|tokens|learn",
+      "get: download it; info: what is in it; check: read every file of it, and list those that are bad; tokens: the numbers of "
+      "a "
+      "text's tokens; learn: a tokenizer from a text");
+  add(app, "DATA", flags.dataset, "",
+      "embedded, cifar10, a folder of images, embedded-text, a text file, or a folder of .txt files");
   add_knob(app, flags, "image_size", "info: size that a folder's images are resized to (default: 32)");
+  add_knob(app, flags, "tokenizer", "info, tokens: how a text becomes tokens (default: bytes)");
+  add_knob(app, flags, "length", "info: tokens in an example (default: 256)");
+  add_knob(app, flags, "vocabulary", "learn: how many tokens (default: 4096)");
+  add(app, "--out", flags.out, "FOLDER", "learn: where the tokenizer.json goes");
   add_json_flag(app, flags);
 }
 

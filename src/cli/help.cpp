@@ -63,8 +63,8 @@ constexpr std::array<CommandHelp, 10> kHelp{
        "snug plan wrn-28-2 --batch 100 --html wrn.html"},
       false},
      {"data",
-      "get|info|check DATA [flags]",
-      {"snug data get cifar10", "snug data info photos --image-size 224", "snug data check photos"},
+      "get|info|check|tokens|learn DATA [flags]",
+      {"snug data get cifar10", "snug data check photos", "snug data learn novel.txt --vocabulary 2048 --out bpe"},
       false}}};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kExitCodes{
@@ -74,9 +74,13 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kExitCode
      {"3", "does not fit the budget; the message says what would"},
      {"130, 143", "stopped by Ctrl-C or SIGTERM, after saving"}}};
 
-// A name and its description, wrapped so that it stays in its column.
+// A name and its description, wrapped so that it stays in its column; below a name that takes the column's place.
 void put_entry(std::string& out, std::string_view name, std::string_view description) {
   std::string line = fmt::format("  {:<{}}", name, kColumn - 2);
+  if (line.back() != ' ') {
+    out += line + "\n";
+    line = std::string(kColumn, ' ');
+  }
   while (!description.empty()) {
     const std::string_view word = description.substr(0, description.find(' '));
     if (line.size() + word.size() > kWidth && line.size() > kColumn) {

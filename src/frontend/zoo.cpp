@@ -13,7 +13,7 @@ namespace snug::frontend {
 
 namespace {
 
-constexpr std::array<ZooEntry, 10> kEntries{
+constexpr std::array<ZooEntry, 11> kEntries{
     {{"wrn-D-K", "wide residual network of depth D = 6n+4 and width K, pre-activation, identity shortcuts (wrn-28-2)",
       "wrn-28-2"},
      {"preresnet-D",
@@ -27,7 +27,8 @@ constexpr std::array<ZooEntry, 10> kEntries{
      {"gpt-small", "a small GPT for the embedded text: 6 layers of width 128, 256 tokens", "gpt-small"},
      {"gpt-L-D", "GPT of L layers of width D, 256 tokens, with the vocabulary of its data (gpt-6-384)", "gpt-6-384"},
      {"gpt2[-medium|-large|-xl]", "OpenAI's GPT-2, 1,024 tokens, with the names of Hugging Face's parameters", "gpt2"},
-     {"llama-small", "the Llama block in the size of SmolLM-135M: 30 layers of width 576, 2,048 tokens", "llama-small"}}};
+     {"llama-small", "the Llama block in the size of SmolLM-135M: 30 layers of width 576, 2,048 tokens", "llama-small"},
+     {"llama-L-D", "L Llama blocks of width D, 256 tokens, with the vocabulary of its data (llama-6-384)", "llama-6-384"}}};
 
 }  // namespace
 

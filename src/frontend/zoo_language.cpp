@@ -75,13 +75,20 @@ std::optional<LanguageModel> find_language_model(std::string_view name) {
   for (const Named& named : kNamed) {
     if (named.name == name) return named.model;
   }
-  const auto numbers = numbers_after(name, "gpt-");
+  const bool is_llama = name.starts_with("llama-");
+  const auto numbers = numbers_after(name, is_llama ? "llama-" : "gpt-");
   if (!numbers || numbers->size() != 2) return std::nullopt;
   const std::int64_t layers = (*numbers)[0], width = (*numbers)[1];
   // Heads of 64 columns, or of 32 where that leaves few.
   const std::int64_t head = width % 64 == 0 && width >= 256 ? 64 : 32;
   if (width % head != 0) throw_user_error("the width {} of '{}' does not split into heads; use a multiple of 32", width, name);
-  return LanguageModel{.layers = layers, .width = width, .heads = width / head, .context = 256};
+  LanguageModel model{.layers = layers, .width = width, .heads = width / head, .context = 256};
+  if (!is_llama) return model;
+  model.block = LanguageModel::Block::llama;
+  model.kv_heads = model.heads % 2 == 0 ? model.heads / 2 : model.heads;
+  model.hidden = (8 * width / 3 + 31) / 32 * 32;  // as many parameters as GPT's four times the width
+  model.base = 10'000;
+  return model;
 }
 
 Program language_model(const std::string& name, const LanguageModel& model, const ZooOptions& options) {

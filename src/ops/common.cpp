@@ -62,6 +62,13 @@ void require_epsilon(const OpCall& call) {
 
 DType statistics_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
+Type stored_as(Type type, DType dtype) {
+  if (type.layout.kind == Layout::Kind::opaque)
+    type.layout.opaque_bytes = Bytes(type.layout.opaque_bytes.count() * bits_per_element(dtype) / bits_per_element(type.dtype));
+  type.dtype = dtype;
+  return type;
+}
+
 std::vector<Type> infer_same_as_first(const OpCall& call) {
   require_inputs(call, 1);
   return {call.inputs[0]};

@@ -37,6 +37,9 @@ Type updates_type();
 // f64 stays f64; everything narrower keeps its statistics in f32.
 DType statistics_dtype(DType dtype);
 
+// The same elements in the same places, stored as another dtype.
+Type stored_as(Type type, DType dtype);
+
 // Output 0 has the type of input 0.
 std::vector<Type> infer_same_as_first(const OpCall& call);
 // Two operands of one shape; the output has the first's type.

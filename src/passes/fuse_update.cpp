@@ -51,14 +51,19 @@ class UpdateFuser {
     }
   }
 
-  // After the last node that reads the old weight and the one that makes the gradient.
+  // After the last node that reads the old weight and the one that makes the gradient, and not before the loss is known: one node
+  // may make it and the classifier's gradient.
   std::size_t place_of(const Node& update) {
-    const std::size_t made = editor_.maker(gradients_.at(update_.state_of(update.inputs[1])));
-    const std::size_t read = editor_.last_use(editor_.read(update_.state_of(update.inputs[0])));
-    return read == SectionEditor::kNobody ? made : std::max(read, made);
+    std::size_t place = editor_.maker(gradients_.at(update_.state_of(update.inputs[1])));
+    for (const std::size_t other :
+         {editor_.last_use(editor_.read(update_.state_of(update.inputs[0]))), editor_.maker(editor_.read(program_.metrics))}) {
+      if (other != SectionEditor::kNobody) place = std::max(place, other);
+    }
+    return place;
   }
 
   void place_updates() {
+    SNUG_CHECK(program_.metrics.valid(), "the program '{}' has no metrics to tell a loss that is not finite by", program_.name);
     std::vector<std::size_t> places;
     std::size_t first = editor_.nodes();
     for (const Node& node : update_.nodes) {
@@ -77,7 +82,6 @@ class UpdateFuser {
   }
 
   ValueId emit_guard(std::size_t at) {
-    SNUG_CHECK(program_.metrics.valid(), "the program '{}' has no metrics to tell a loss that is not finite by", program_.name);
     std::string layer;  // the loss's
     for (const Node& node : micro_.nodes) {
       if (micro_.state_of(node.outputs.front()) == program_.metrics) layer = node.layer;

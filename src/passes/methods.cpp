@@ -20,6 +20,7 @@ void for_each_method(M& methods, const Visitor& visit) {
   visit("precision", methods.precision);
   visit("nonzero", methods.nonzero);
   visit("momentum_bits", methods.momentum_bits);
+  visit("moment_bits", methods.moment_bits);
   visit("microbatch", methods.microbatch);
   visit("statistics_group", methods.statistics_group);
   visit("checkpoint", methods.checkpoint);

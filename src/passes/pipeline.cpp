@@ -71,7 +71,11 @@ std::vector<Pass> model_passes() {
        .run =
            [](Program program, const PassContext& context) {
              ops::UpdateOptions update = context.update;
-             if (const auto bits = context.methods.momentum_bits) update.settings.set("momentum_bits", *bits);
+             // Told explicitly or chosen, 32 bits for a momentum go with rules that have none.
+             const Attributes known = ops::find_update_rule(update.rule).defaults();
+             if (const auto bits = context.methods.momentum_bits; bits && (bits != 32 || known.has("momentum_bits")))
+               update.settings.set("momentum_bits", *bits);
+             if (const auto bits = context.methods.moment_bits) update.settings.set("moment_bits", *bits);
              return add_update(std::move(program), update);
            }},
   };

@@ -17,7 +17,7 @@ struct MethodStep {
 
 // Starts from the plain plan and adds what the solver changed in the model (16 bits,
 // part of the weights), then, in order of importance, microbatches, checkpointing,
-// compression, the update in backward, less workspace. Only those that the point has.
+// activations in few bits, the update in backward, less workspace. Only those that the point has.
 std::vector<MethodStep> explain(const FitRequest& request, const FrontierPoint& point, const Backend& backend);
 
 }  // namespace snug

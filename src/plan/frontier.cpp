@@ -59,7 +59,7 @@ CompileOptions options_for(const FitRequest& request, const Methods& methods) {
   const DType precision = methods.precision.value_or(DType::f32);
   options.methods = methods;
   options.update.finds_overflow = precision == DType::f16;
-  options.update.stochastic_rounding = request.stochastic_rounding.value_or(precision == DType::bf16);
+  options.update.stochastic_rounding = request.stochastic_rounding.value_or(precision != DType::f16);
   return options;
 }
 

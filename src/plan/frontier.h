@@ -26,7 +26,8 @@ struct FitRequest {
   Allowance allowed = {};  // what the solver may choose; a given flag is obeyed whatever it changes
   // What may be chosen instead of fp32 where Exactness::precision is allowed: the 16-bit type that suits the device.
   std::optional<DType> narrow_precision = {};
-  // How 16-bit updates are rounded; nothing: stochastically in bf16, whose 8 bits of mantissa would lose small updates.
+  // How 16-bit updates are rounded; nothing: to nearest in fp16, else stochastically. The 8 bits of bf16's mantissa would lose
+  // small updates.
   std::optional<bool> stochastic_rounding = {};
 };
 

@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "data/images/image_folder.h"
 #include "plan/allowance.h"
+#include "settings/optimizer_knobs.h"
 #include "settings/schedule_and_sparse_knobs.h"
 
 namespace snug::settings {
@@ -18,13 +19,12 @@ constexpr CountRange kExamples{1, 1'000'000'000};
 constexpr std::array<std::string_view, 3> kPrecisions{"fp32", "fp16", "bf16"};
 constexpr std::array<std::string_view, 2> kRoundings{"nearest", "stochastic"};
 constexpr std::array<std::string_view, 3> kCompressBits{"8", "4", "2"};
-constexpr std::array<std::string_view, 2> kMomentumBits{"8", "32"};
 constexpr std::array<std::string_view, 2> kDevices{"cpu", "cuda"};
 
 constexpr Offered kPlans = Offered::plan | Offered::profile | Offered::train;  // a sweep says its budgets itself
 
-// The recipe's own keys, and its table [optimizer].
-const std::array kFirst{
+// The recipe's own keys.
+const std::array kOwn{
     Knob{.key = "model",
          .flag = "MODEL",
          .slot = [](Recipe& r) -> Slot { return &r.model; },
@@ -164,9 +164,9 @@ const std::array kFirst{
          .slot = [](Recipe& r) -> Slot { return &r.rounding; },
          .argument = "HOW",
          .values = Choices(kRoundings),
-         .help = "how 16-bit weights and momentum are rounded after an update: nearest, or stochastic (up or down at "
-                 "random, so that small updates are not lost)",
-         .otherwise = "stochastic in bf16, nearest in fp16",
+         .help = "how 16-bit weights and optimizer state are rounded after an update: nearest, or stochastic (up or down "
+                 "at random, so that small updates are not lost)",
+         .otherwise = "nearest in fp16, else stochastic",
          .topic = Topic::memory,
          .offered = Offered::program},
     Knob{.key = "loss_scale_growth",
@@ -397,72 +397,6 @@ const std::array kFirst{
          .topic = Topic::weights,
          .offered = Offered::train,
          .is_quiet = true},
-    Knob{.key = "optimizer.learning_rate",
-         .flag = "--learning-rate",
-         .slot = [](Recipe& r) -> Slot { return &r.optimizer.learning_rate; },
-         .argument = "R",
-         .values = NumberRange{0, 1e6, false},
-         .help = "learning rate of the optimizer, SGD",
-         .otherwise = "",
-         .topic = Topic::optimizer,
-         .offered = Offered::train,
-         .may_change = true},
-    Knob{.key = "optimizer.momentum",
-         .flag = "--momentum",
-         .slot = [](Recipe& r) -> Slot { return &r.optimizer.momentum; },
-         .argument = "M",
-         .values = NumberRange{0, 1},
-         .help = "momentum of SGD; 0, with --nesterov no: none",
-         .otherwise = "",
-         .topic = Topic::optimizer},
-    Knob{.key = "optimizer.nesterov",
-         .flag = "--nesterov",
-         .slot = [](Recipe& r) -> Slot { return &r.optimizer.nesterov; },
-         .argument = "YES|NO",
-         .help = "Nesterov momentum, or classical (heavy-ball) momentum",
-         .otherwise = "",
-         .topic = Topic::optimizer},
-    Knob{.key = "optimizer.weight_decay",
-         .flag = "--weight-decay",
-         .slot = [](Recipe& r) -> Slot { return &r.optimizer.weight_decay; },
-         .argument = "D",
-         .values = NumberRange{0, 1e6},
-         .help = "weight decay (L2 penalty)",
-         .otherwise = "",
-         .topic = Topic::optimizer,
-         .offered = Offered::train},
-    Knob{.key = "optimizer.clip_norm",
-         .flag = "--clip-norm",
-         .slot = [](Recipe& r) -> Slot { return &r.optimizer.clip_norm; },
-         .argument = "N",
-         .values = NumberRange{0, 1e30, false},
-         .help = "gradient clipping: largest norm of all gradients together (as clip_grad_norm_)",
-         .otherwise = "no clipping",
-         .topic = Topic::optimizer},
-    Knob{.key = "optimizer.drop_gradients",
-         .flag = "--drop-gradients",
-         .slot = [](Recipe& r) -> Slot { return &r.methods.drop_gradients; },
-         .argument = "",
-         .help = "add gradients to the momentum at once instead of storing them; needs --nesterov no; on the CPU only",
-         .otherwise = "",
-         .topic = Topic::optimizer,
-         .exactness = Exactness::reassociated,
-         .plan_says = PlanSays::how,
-         .cpu_alone = true,
-         .is_quiet = true},
-    Knob{.key = "optimizer.momentum_bits",
-         .flag = "--momentum-bits",
-         .slot = [](Recipe& r) -> Slot { return &r.methods.momentum_bits; },
-         .argument = "BITS",
-         .values = Choices(kMomentumBits),
-         .help = "8-bit optimizer state: with 8, the momentum of large parameters takes 8 bits per element; on the "
-                 "CPU only",
-         .otherwise = "32: stored as --precision says",
-         .topic = Topic::optimizer,
-         .exactness = Exactness::compressed,
-         .plan_says = PlanSays::form,
-         .cpu_alone = true,
-         .is_quiet = true},
 };
 
 }  // namespace
@@ -488,9 +422,9 @@ std::string_view heading_of(Topic topic) {
 // In the order in which a recipe is printed. Help lists a topic's knobs in this order, too.
 std::span<const Knob> knobs() {
   static const std::vector<Knob> all = [] {
-    std::vector<Knob> rows(kFirst.begin(), kFirst.end());
-    const std::span<const Knob> last = schedule_and_sparse_knobs();
-    rows.insert(rows.end(), last.begin(), last.end());
+    std::vector<Knob> rows(kOwn.begin(), kOwn.end());
+    for (const std::span<const Knob> table : {optimizer_knobs(), schedule_and_sparse_knobs()})
+      rows.insert(rows.end(), table.begin(), table.end());
     return rows;
   }();
   return all;

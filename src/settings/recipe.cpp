@@ -11,6 +11,7 @@
 #include "io/file_io.h"
 #include "plan/allowance.h"
 #include "settings/knobs.h"
+#include "settings/optimizer.h"
 #include "settings/recipe_table.h"
 
 namespace snug::settings {
@@ -51,12 +52,12 @@ class Checker {
   SaidBy said_by_;
 };
 
-void check_optimizer(const OptimizerRecipe& optimizer, const Methods& methods, Checker& check) {
-  check.require(
-      !optimizer.nesterov || optimizer.momentum > 0, "optimizer.momentum",
-      fmt::format("of 0 goes only with {}; say that, or use a momentum above 0", check.say("nesterov = false", "--nesterov no")));
-  check.require(methods.momentum_bits.value_or(32) == 32 || optimizer.momentum > 0, "optimizer.momentum_bits",
-                "needs a momentum above 0; set one or leave it out");
+// Where the recipe does not say which, it is the model that decides whether all settings are the optimizer's.
+void check_optimizer(const Recipe& recipe, SaidBy said_by, Checker& check) {
+  const std::string kind = optimizer_by_settings(recipe);
+  if (kind.empty()) return;
+  if (const auto objection = objection_to_optimizer(recipe, kind, said_by))
+    check.require(false, objection->key, objection->sentence);
 }
 
 // What another device than the CPU does not do so far, told or allowed.
@@ -116,7 +117,8 @@ std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
   check.require(!recipe.min_microbatch || !recipe.methods.statistics_group, "min_microbatch",
                 fmt::format("has no effect beside {}, which keeps statistics the same however the batch is split; leave out one",
                             check.name("statistics_group")));
-  check.require(!recipe.rounding || precision != DType::f32, "rounding", "is about updates of 16 bits; leave it out with fp32");
+  check.require(!recipe.rounding || precision != DType::f32 || recipe.methods.moment_bits == 16, "rounding",
+                "is about updates of 16 bits; leave it out with fp32");
   check.require(!recipe.loss_scale_growth || precision == DType::f16, "loss_scale_growth",
                 fmt::format("goes only with {}", check.say("precision = \"fp16\"", "--precision fp16")));
   if (const auto objection = objection_to_allowance(recipe.allow)) check.require(false, "allow", *objection);
@@ -128,7 +130,7 @@ std::optional<Complaint> find_complaint(const Recipe& recipe, SaidBy said_by) {
   check.require(!recipe.init_strict || !recipe.init_partial, "init_strict",
                 fmt::format("and {} contradict one another; leave out one of them", check.name("init_partial")));
   check_device(recipe, check);
-  check_optimizer(recipe.optimizer, recipe.methods, check);
+  check_optimizer(recipe, said_by, check);
   check_schedule(recipe.schedule, check);
   check_sparse(recipe.sparse, recipe.methods, check);
   // In the words of flags the key is one, too.

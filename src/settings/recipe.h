@@ -27,22 +27,28 @@
 
 namespace snug::settings {
 
+// What is not told is as suits the model, and then as suits the optimizer (settings/optimizer.h).
 struct OptimizerRecipe {
-  double learning_rate = 0.1;
-  double momentum = 0.9;
-  bool nesterov = true;
-  double weight_decay = 5e-4;
+  std::optional<std::string> kind;  // sgd or adamw
+  std::optional<double> learning_rate;
+  std::optional<double> momentum;  // of sgd
+  std::optional<bool> nesterov;
+  std::optional<double> beta1;  // of adamw
+  std::optional<double> beta2;
+  std::optional<double> epsilon;
+  std::optional<double> weight_decay;
+  std::optional<bool> decay_norms;  // adamw: the weight decay is for parameters of one dimension, too
   std::optional<double> clip_norm;
 
   friend bool operator==(const OptimizerRecipe&, const OptimizerRecipe&) = default;
 };
 
 struct ScheduleRecipe {
-  std::string kind = "constant";   // constant, step or cosine
+  std::string kind = "constant";   // constant, step, cosine or linear
   std::int64_t warmup_steps = 0;   // the rate rises linearly from 0
   std::vector<double> milestones;  // epochs, rising; `step`: after each the rate is multiplied by gamma
   double gamma = 0.1;
-  double final = 0;  // `cosine`: the share of the learning rate that is left at the end
+  double final = 0;  // `cosine`, `linear`: the share of the learning rate that is left at the end
 
   friend bool operator==(const ScheduleRecipe&, const ScheduleRecipe&) = default;
 };

@@ -8,7 +8,7 @@ namespace snug::settings {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSparseMethods{"fixed", "set", "dsr"};
-constexpr std::array<std::string_view, 3> kSchedules{"constant", "step", "cosine"};
+constexpr std::array<std::string_view, 4> kSchedules{"constant", "step", "cosine", "linear"};
 
 const std::array kRows{
     Knob{.key = "schedule.kind",
@@ -16,8 +16,8 @@ const std::array kRows{
          .slot = [](Recipe& r) -> Slot { return &r.schedule.kind; },
          .argument = "KIND",
          .values = Choices(kSchedules),
-         .help = "learning-rate schedule: constant, step (times --gamma at each of --milestones) or cosine (falls to "
-                 "0 by the last step)",
+         .help = "learning-rate schedule: constant, step (times --gamma at each of --milestones), cosine or linear (both "
+                 "fall to 0 by the last step)",
          .otherwise = "",
          .topic = Topic::schedule,
          .offered = Offered::train,
@@ -57,7 +57,7 @@ const std::array kRows{
          .slot = [](Recipe& r) -> Slot { return &r.schedule.final; },
          .argument = "SHARE",
          .values = NumberRange{0, 1},
-         .help = "the share of the learning rate that 'cosine' ends with",
+         .help = "the share of the learning rate that 'cosine' and 'linear' end with",
          .otherwise = "",
          .topic = Topic::schedule,
          .offered = Offered::nowhere,

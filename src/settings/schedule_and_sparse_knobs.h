@@ -1,4 +1,5 @@
-// Rows of the table of knobs: the tables [schedule] and [sparse] of a recipe. The others are in knobs.cpp.
+// Rows of the table of knobs: the tables [schedule] and [sparse] of a recipe. The others are in knobs.cpp and
+// optimizer_knobs.cpp.
 #pragma once
 
 #include <span>

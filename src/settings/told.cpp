@@ -5,12 +5,25 @@
 #include "base/error.h"
 #include "plan/allowance.h"
 #include "settings/knobs.h"
+#include "settings/optimizer.h"
 
 namespace snug::settings {
 
 namespace {
 
+// The settings of a recipe's optimizer do not go with another one that is told.
+void leave_optimizer(const Told& told, Recipe& recipe) {
+  const auto kind = told.find("optimizer.kind");
+  const std::string before = optimizer_by_settings(recipe);
+  if (kind == told.end() || before.empty() || before == kind->second.back()) return;
+  for (const Knob& knob : knobs()) {
+    const bool suits_the_kind = knob.key == "optimizer.learning_rate" || knob.key == "optimizer.weight_decay";
+    if (suits_the_kind || (!knob.optimizer.empty() && knob.optimizer != kind->second.back())) reset(knob, recipe);
+  }
+}
+
 void take_all(const Told& told, Recipe& recipe, SaidBy said_by) {
+  leave_optimizer(told, recipe);
   for (const auto& [key, texts] : told) take(knob(key), texts, recipe, said_by);
   const bool epochs = told.contains("epochs"), steps = told.contains("steps");
   if (epochs && steps) {

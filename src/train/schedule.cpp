@@ -15,6 +15,19 @@ using Kind = Schedule::Kind;
 
 bool is_rate(double value) { return value >= 0 && std::isfinite(value); }
 
+bool falls_to_its_end(const Schedule& schedule) { return schedule.kind == Kind::cosine || schedule.kind == Kind::linear; }
+
+void check_end(const Schedule& schedule) {
+  const std::string_view kind = schedule.kind == Kind::cosine ? "cosine" : "linear";
+  if (!is_rate(schedule.final))
+    throw_user_error("a {} schedule cannot end at {}; use 0 or a number above it", kind, schedule.final);
+  if (schedule.total_steps == 0)
+    throw_user_error("a {} schedule needs the number of steps of the whole run; give total steps", kind);
+  if (schedule.warmup_steps == schedule.total_steps)
+    throw_user_error("a warm-up of {} leaves a {} schedule none of its {}; make it shorter",
+                     counted(schedule.warmup_steps, "step"), kind, schedule.total_steps);
+}
+
 void check_milestones(const Schedule& schedule) {
   if (schedule.milestones.empty())
     throw UserError("a step schedule has no milestones; give at least one, or use a constant rate");
@@ -41,14 +54,7 @@ void check(const Schedule& schedule) {
     throw_user_error("a warm-up of {} does not fit a run of {}; make it shorter", counted(schedule.warmup_steps, "step"),
                      schedule.total_steps);
   if (schedule.kind == Kind::step) check_milestones(schedule);
-  if (schedule.kind != Kind::cosine) return;
-  if (!is_rate(schedule.final))
-    throw_user_error("a cosine schedule cannot end at {}; use 0 or a number above it", schedule.final);
-  if (schedule.total_steps == 0)
-    throw UserError("a cosine schedule needs the number of steps of the whole run; give total steps");
-  if (schedule.warmup_steps == schedule.total_steps)
-    throw_user_error("a warm-up of {} leaves a cosine schedule none of its {}; make it shorter",
-                     counted(schedule.warmup_steps, "step"), schedule.total_steps);
+  if (falls_to_its_end(schedule)) check_end(schedule);
 }
 
 double learning_rate(const Schedule& schedule, std::uint64_t step) {
@@ -64,10 +70,12 @@ double learning_rate(const Schedule& schedule, std::uint64_t step) {
       const auto passed = std::upper_bound(schedule.milestones.begin(), schedule.milestones.end(), step);
       return schedule.base * std::pow(schedule.gamma, static_cast<double>(passed - schedule.milestones.begin()));
     }
-    case Kind::cosine: {
+    case Kind::cosine:
+    case Kind::linear: {
       if (step >= schedule.total_steps) return schedule.final;
       const double share =
           static_cast<double>(step - schedule.warmup_steps) / static_cast<double>(schedule.total_steps - schedule.warmup_steps);
+      if (schedule.kind == Kind::linear) return schedule.base + (schedule.final - schedule.base) * share;
       return schedule.final + (schedule.base - schedule.final) * 0.5 * (1 + std::cos(std::numbers::pi * share));
     }
   }

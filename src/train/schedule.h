@@ -12,16 +12,17 @@ namespace snug::train {
 //   step       base * gamma^(how many milestones are at or before the step)                                  (MultiStepLR)
 //   cosine     final + (base - final) (1 + cos(pi t)) / 2, t = (step - warmup_steps) / (total_steps - warmup_steps);
 //              final from total_steps on                                                                      (CosineAnnealingLR)
+//   linear     base + (final - base) t, t as above; final from total_steps on                                 (LinearLR)
 struct Schedule {
-  enum class Kind : std::uint8_t { constant, step, cosine };
+  enum class Kind : std::uint8_t { constant, step, cosine, linear };
   Kind kind = Kind::constant;
   double base = 0.1;
   std::uint64_t warmup_steps = 0;              // 0: no warm-up
   double warmup_start = 0;                     // the rate of step 0 when there is a warm-up
-  std::uint64_t total_steps = 0;               // of the run; needed for cosine alone, 0 for the others
+  std::uint64_t total_steps = 0;               // of the run; needed for cosine and linear, 0 for the others
   std::vector<std::uint64_t> milestones = {};  // of `step`, rising, counted from the run's first step
   double gamma = 0.1;                          // of `step`
-  double final = 0;                            // of `cosine`
+  double final = 0;                            // of `cosine` and `linear`
 };
 
 // UserError, saying what to change, when the settings are impossible.

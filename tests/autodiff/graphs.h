@@ -18,7 +18,7 @@ using frontend::GraphBuilder;
 template <typename Layers>
 Program model_on_vectors(Layers layers) {
   GraphBuilder b("model", 2);
-  b.softmax_cross_entropy(b.linear("head", layers(b, b.features({3})), 5, false));
+  b.softmax_cross_entropy(b.linear("head", layers(b, b.features({3})), 5, {.bias = false}));
   return std::move(b).finish();
 }
 
@@ -26,7 +26,7 @@ template <typename Layers>
 Program model_on_images(Layers layers) {
   GraphBuilder b("model", 2);
   b.softmax_cross_entropy(
-      b.linear("head", b.global_avg_pool("pool", layers(b, b.features({3, 8, 8}, Layout::channels_last()))), 5, false));
+      b.linear("head", b.global_avg_pool("pool", layers(b, b.features({3, 8, 8}, Layout::channels_last()))), 5, {.bias = false}));
   return std::move(b).finish();
 }
 

@@ -137,7 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "'snug plan' has no flag '--batch-size'; did you mean --batch? (see 'snug plan --help')"},
         BadInput{"eval x -best", "'snug eval' has no flag '-best'; did you mean --best? (see 'snug eval --help')"},
         BadInput{"plan small-cnn --precision bf-16", "--precision is 'bf-16'; it can be fp32, fp16, bf16; did you mean bf16?"},
-        BadInput{"train small-cnn --schedule cos", "--schedule is 'cos'; it can be constant, step, cosine; did you mean cosine?"},
+        BadInput{"train small-cnn --schedule cos",
+                 "--schedule is 'cos'; it can be constant, step, cosine, linear; did you mean cosine?"},
         BadInput{"plan small-cnn --device cud", "--device is 'cud'; it can be cpu, cuda; did you mean cuda?"},
         BadInput{"plan small-cnn --allow exact,compresed",
                  "--allow is 'compresed'; it can be exact, reassociated, microbatch, precision, compressed, sparse; did you mean "

@@ -19,13 +19,13 @@ OperandSpec numbers(Kind kind, Shape shape, std::vector<double> values) {
 }
 
 // Backward gets what forward would have given: y, log_sum_exp and probabilities belong to qkv.
-void add_attention(std::vector<OpCase>& cases, const std::string& name, AttentionSettings s, double size = 1) {
+void add_attention(std::vector<OpCase>& cases, const std::string& name, AttentionSettings s) {
   s.scalars = {.seed = 1, .step = 2, .first_example = 3, .valid_examples = static_cast<std::uint32_t>(s.examples)};
   if (s.scale == 1) s.scale = 1 / std::sqrt(static_cast<double>(s.head_size));
   const Shape of_qkv{s.rows(), s.columns()}, of_y{s.rows(), s.width()};
   std::vector<double> qkv;
   for (std::int64_t i = 0; i < of_qkv.elements(); ++i)
-    qkv.push_back(size * std::sin(0.37 * static_cast<double>(i) + 0.011 * static_cast<double>(i * i % 1009)));
+    qkv.push_back(std::sin(0.37 * static_cast<double>(i) + 0.011 * static_cast<double>(i * i % 1009)));
   const support::PlainAttention plain = support::plain_attention(s, qkv);
   const OperandSpec x = numbers(Kind::real, of_qkv, qkv), y = numbers(Kind::real, of_y, plain.y), dy{.shape = of_y};
   const OperandSpec log_sum_exp = numbers(Kind::statistic, {s.rows(), s.heads}, plain.log_sum_exp);
@@ -35,16 +35,16 @@ void add_attention(std::vector<OpCase>& cases, const std::string& name, Attentio
     if (!s.lengths.empty()) operands.push_back(numbers(Kind::labels, {s.examples}, s.lengths));
     cases.push_back({fmt::format("{}_{}", op.name, name), &op, std::move(operands), s.attributes(), terms, rounded});
   };
-  const auto sharing = static_cast<double>(s.heads / s.kv_heads);
+  const auto sharing = static_cast<double>(s.heads) / static_cast<double>(s.kv_heads);
   const auto depth = static_cast<double>(s.head_size), length = static_cast<double>(s.length);
-  const double scores = 4 * s.scale * depth * size * size;
+  const double scores = 4 * s.scale * depth;
   // Probabilities and the gradients of scores may be rounded before the products in which they are factors.
   const double dropped = 1 / (1 - s.dropout);
-  add(ops::attention, {x, scalars}, 64 + scores + length, size * dropped);
+  add(ops::attention, {x, scalars}, 64 + scores + length, dropped);
   add(ops::attention_probabilities, {x, scalars}, 64 + scores, 0);
   const double terms = 256 + 4 * depth + 4 * sharing * (length + scores);
-  add(ops::attention_grad, {dy, x, y, log_sum_exp, scalars}, terms, 4 * size * sharing * dropped);
-  add(ops::attention_grad_probabilities, {dy, x, probabilities, scalars}, terms, 4 * size * sharing * dropped);
+  add(ops::attention_grad, {dy, x, y, log_sum_exp, scalars}, terms, 4 * sharing * dropped);
+  add(ops::attention_grad_probabilities, {dy, x, probabilities, scalars}, terms, 4 * sharing * dropped);
 }
 
 }  // namespace
@@ -52,10 +52,9 @@ void add_attention(std::vector<OpCase>& cases, const std::string& name, Attentio
 std::vector<OpCase> attention_cases() {
   std::vector<OpCase> cases;
   for (const bool causal : {false, true}) {
-    const std::string how = causal ? "causal" : "full";
-    const auto add = [&](const std::string& name, AttentionSettings s, double size = 1) {
+    const auto add = [&](const std::string& name, AttentionSettings s) {
       s.causal = causal;
-      add_attention(cases, how + "_" + name, s, size);
+      add_attention(cases, fmt::format("{}_{}", causal ? "causal" : "full", name), s);
     };
     add("small", {.examples = 2, .length = 5, .heads = 2, .kv_heads = 2, .head_size = 3});
     add("one_token", {.examples = 3, .length = 1, .heads = 2, .kv_heads = 1, .head_size = 8});

@@ -50,6 +50,9 @@ Type type_of(const OperandSpec& spec, DType dtype) {
     case Kind::single:
       type.dtype = DType::f32;
       break;
+    case Kind::half:
+      type.dtype = DType::f16;
+      break;
     case Kind::real:
     case Kind::scalars:
       break;
@@ -74,8 +77,7 @@ double uniform(std::uint64_t& state) {
 Values values_of(const OperandSpec& spec, DType dtype, std::uint64_t seed) {
   if (spec.kind == Kind::scalars) return {.numbers = {}, .scalars = spec.scalars};
   const DType stored = type_of(spec, dtype).dtype;
-  const bool whole =
-      spec.kind != Kind::real && spec.kind != Kind::statistic && spec.kind != Kind::wide && spec.kind != Kind::single;
+  const bool whole = !is_floating(stored);
   Values values;
   if (!spec.numbers.empty()) {
     for (const double number : spec.numbers) values.numbers.push_back(whole ? number : rounded_to(stored, number));

@@ -27,6 +27,7 @@ struct OperandSpec {
     argmax,  // 4 bits, or 8 when `high` is more than 16
     wide,    // f64, whatever the dtype under test
     single,  // f32, whatever the dtype under test
+    half,    // f16, whatever the dtype under test
   };
   Kind kind = Kind::real;
   Shape shape = {};

@@ -62,6 +62,31 @@ Program residual_model(DType dtype) {
   return narrow(std::move(b).finish(), dtype);
 }
 
+constexpr std::int64_t kTokens = 12, kVocabulary = 40, kWidth = 64;
+
+// A block of GPT-2 and one of Llama, with dropout everywhere, that share one table for tokens and classes.
+Program language_model(DType dtype) {
+  GraphBuilder b("language", 5);
+  const auto table = [&](const std::string& name, std::int64_t rows) {
+    return b.parameter(name, {.dtype = DType::f32, .shape = {rows, kWidth}}, {.kind = Initializer::Kind::normal, .amount = 0.5});
+  };
+  const ValueId words = table("words", kVocabulary);
+  ValueId x = b.add_positions("positions", b.embedding("embedding", b.tokens(kTokens), words), table("places", kTokens + 1));
+  x = b.dropout("dropout1", x, 0.1);
+  ValueId h = b.linear("qkv1", b.layer_norm("norm1", x), 3 * kWidth);
+  h = b.linear("projection1", b.attention("attention1", h, {.heads = 4, .dropout = 0.2}), kWidth);
+  x = b.add("add1", x, b.dropout("dropout2", h, 0.1));
+  x = b.add("add2", x, b.linear("down1", b.gelu("gelu", b.linear("up1", b.layer_norm("norm2", x), 2 * kWidth)), kWidth));
+  const AttentionOptions shared{.heads = 4, .kv_heads = 2};
+  h = b.linear("qkv2", b.rms_norm("norm3", x), 2 * kWidth, {.bias = false});
+  h = b.attention("attention2", b.rotary("rotary", h, shared), shared);
+  x = b.add("add3", x, b.linear("projection2", h, kWidth, {.bias = false}));
+  h = b.gated_linear_unit("gate", b.linear("up2", b.rms_norm("norm4", x), 4 * kWidth, {.bias = false}));
+  x = b.add("add4", x, b.linear("down2", h, kWidth, {.bias = false}));
+  b.linear_cross_entropy("head", b.layer_norm("norm5", x), words, 0.1);
+  return narrow(std::move(b).finish(), dtype);
+}
+
 std::vector<std::byte> random_bytes(std::size_t count) {
   std::vector<std::byte> bytes(count);
   std::uint64_t state = 1;
@@ -78,9 +103,16 @@ double run_micro(train::Session& session, std::uint32_t valid, double loss_scale
   const Program& program = session.plan().program;
   if (const StateId images = program.find_state("images"); images.valid())
     executor.write(images, random_bytes(static_cast<std::size_t>(program.state(images).type.bytes().count())));
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(program.microbatch));
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i * 3 % 7);
-  executor.write(program.find_state("labels"), std::as_bytes(std::span(labels)));
+  // A token's label may be none, which a loss of tokens ignores.
+  const StateId tokens = program.find_state("tokens");
+  const auto write_numbers = [&](StateId state, std::size_t step, std::size_t below) {
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(program.state(state).type.elements()));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = tokens.valid() && i % 11 == 5 ? -100 : static_cast<std::int32_t>(i * step % below);
+    executor.write(state, std::as_bytes(std::span(numbers)));
+  };
+  write_numbers(program.find_state("labels"), 3, 7);
+  if (tokens.valid()) write_numbers(tokens, 13, kVocabulary);
   executor.write_metrics({});
   executor.write_scalars({.seed = 5,
                           .step = 2,
@@ -174,7 +206,8 @@ std::vector<ModelCase> model_cases() {
   std::vector<ModelCase> cases{zoo_model("small-cnn", {.batch = 4, .image_size = 16}),
                                zoo_model("wrn-10-1", {.batch = 6, .image_size = 16, .statistics_group = 4}),
                                {.name = "residual", .build = residual_model},
-                               {.name = "mixed", .build = mixed_model, .valid = 4}};
+                               {.name = "mixed", .build = mixed_model, .valid = 4},
+                               {.name = "language", .build = language_model, .valid = 4}};
   return cases;
 }
 

@@ -12,8 +12,6 @@ namespace {
 
 using Kind = OperandSpec::Kind;
 
-constexpr std::int64_t kOne = 1;
-
 OperandSpec real(Shape shape, double size = 1) { return {.shape = shape, .low = -size, .high = size}; }
 OperandSpec statistic(Shape shape) { return {.kind = Kind::statistic, .shape = shape}; }
 OperandSpec positive(Shape shape) { return {.kind = Kind::statistic, .shape = shape, .low = 0.1, .high = 1.0}; }

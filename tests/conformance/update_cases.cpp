@@ -51,21 +51,44 @@ void add_updates(std::vector<OpCase>& cases, const std::string& name, Shape shap
 void add_adamw(std::vector<OpCase>& cases, const std::string& name, const Shape& shape) {
   const OperandSpec a{.shape = shape}, b{.shape = shape}, m{.shape = shape};
   const OperandSpec v{.shape = shape, .low = 0.01, .high = 2}, updates = wide(1, 3, 3), norm = wide(2, 0.2, 0.9);
-  const OperandSpec rate = scalars({.learning_rate = 0.1, .loss_scale = 4});
+  const OperandSpec rate = scalars({.seed = 3, .step = 5, .learning_rate = 0.1, .loss_scale = 4});
   const OperandSpec skipping = scalars({.learning_rate = 0.1, .loss_scale = 4, .skip_update = 1});
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const Attributes rule{{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.1}};
-  const auto add = [&](const std::string& what, std::vector<OperandSpec> operands) {
-    cases.push_back({.name = "adamw_" + what + "_" + name,
-                     .op = &ops::adamw,
+  Attributes at_random = rule;
+  at_random.set("stochastic", kOne);
+  at_random.set("key", std::int64_t{7});
+  const auto add = [&](const OpDef& op, const std::string& what, std::vector<OperandSpec> operands,
+                       const Attributes& attributes) {
+    cases.push_back({.name = fmt::format("{}_{}_{}", op.name, what, name),
+                     .op = &op,
                      .operands = std::move(operands),
-                     .attributes = rule,
+                     .attributes = attributes,
                      .host_only = true});
   };
-  add("plain", {a, b, rate, m, v, updates});
-  add("clipped", {a, b, rate, m, v, updates, norm});
-  add("skipping", {a, b, skipping, m, v, updates});
-  add("not_finite", {a, b, rate, m, v, updates, wide(2, kNaN, kNaN)});
+  add(ops::adamw, "plain", {a, b, rate, m, v, updates}, rule);
+  add(ops::adamw, "clipped", {a, b, rate, m, v, updates, norm}, rule);
+  add(ops::adamw, "skipping", {a, b, skipping, m, v, updates}, at_random);
+  add(ops::adamw, "not_finite", {a, b, rate, m, v, updates, wide(2, kNaN, kNaN)}, rule);
+  add(ops::adamw, "at_random", {a, b, rate, m, v, updates}, at_random);
+  const OperandSpec wide_m{.kind = Kind::statistic, .shape = shape};
+  const OperandSpec wide_v{.kind = Kind::statistic, .shape = shape, .low = 0.01, .high = 2};
+  add(ops::adamw, "wide_moments", {a, b, rate, wide_m, wide_v, updates}, rule);
+  add(ops::adamw, "wide_moments_at_random", {a, b, rate, wide_m, wide_v, updates, norm}, at_random);
+
+  const OperandSpec half_m{.kind = Kind::half, .shape = shape, .low = -30000, .high = 30000};
+  const OperandSpec half_v{.kind = Kind::half, .shape = shape, .low = 30, .high = 30000};
+  const OperandSpec scales{.kind = Kind::single, .shape = {2}, .numbers = {0x1p-15, 0x1p-14}};
+  OperandSpec nothing = b, no_moment = half_m, no_scales = scales;
+  nothing.low = nothing.high = no_moment.low = no_moment.high = 0;
+  no_scales.numbers = {0, 0};
+  add(ops::adamw_scaled, "plain", {a, b, rate, half_m, half_v, scales, updates}, rule);
+  add(ops::adamw_scaled, "clipped", {a, b, rate, half_m, half_v, scales, updates, norm}, rule);
+  add(ops::adamw_scaled, "skipping", {a, b, skipping, half_m, half_v, scales, updates}, at_random);
+  add(ops::adamw_scaled, "not_finite", {a, b, rate, half_m, half_v, scales, updates, wide(2, kNaN, kNaN)}, rule);
+  add(ops::adamw_scaled, "at_random", {a, b, rate, half_m, half_v, scales, updates}, at_random);
+  add(ops::adamw_scaled, "first", {a, b, rate, no_moment, no_moment, no_scales, wide(1, 1, 1)}, rule);
+  add(ops::adamw_scaled, "of_nothing", {a, nothing, rate, no_moment, no_moment, no_scales, wide(1, 1, 1)}, rule);
 }
 
 void add_quantized(std::vector<OpCase>& cases, const std::string& name, const Shape& shape, bool row_major = false) {
@@ -144,6 +167,11 @@ std::vector<OpCase> update_cases() {
                    .op = &ops::fill,
                    .operands = {{.kind = Kind::bytes, .shape = {77}, .low = 0, .high = 256}},
                    .attributes = {{"value", 0.0}},
+                   .host_only = true});
+  cases.push_back({.name = "fill_of_halves",
+                   .op = &ops::fill,
+                   .operands = {{.kind = Kind::half, .shape = {77}}},
+                   .attributes = {{"value", 0.3}},
                    .host_only = true});
   for (const auto& [name, shape] :
        std::vector<std::pair<std::string, Shape>>{{"images", {3, 5, 3, 3}}, {"one", {1}}, {"many", {4, 32, 9, 7}}})

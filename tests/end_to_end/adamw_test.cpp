@@ -6,6 +6,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/reference/reference.h"
 #include "base/error.h"
+#include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "golden.h"
 #include "plan/compile.h"
@@ -24,6 +25,7 @@ double length(const std::vector<double>& values) {
 ops::UpdateOptions adamw(const Json& setting) {
   Attributes settings;
   for (const char* name : {"beta1", "beta2", "epsilon", "weight_decay"}) settings.set(name, setting[name].get<double>());
+  settings.set("decay_norms", std::int64_t{1});  // PyTorch decays every parameter of a list
   return {.rule = "adamw", .settings = settings};
 }
 
@@ -58,6 +60,137 @@ TEST(Adamw, ReferenceFollowsPyTorchInSinglePrecision) {
 
 TEST(Adamw, CpuBackendFollowsPyTorchInSinglePrecision) {
   expect_pytorchs_steps<float>("fp32", DType::f32, backends::cpu_backend(2), 1e-5);
+}
+
+// A linear classifier by arithmetic of its own: forward, backward, clipping and the update in double.
+class LinearClassifier {
+ public:
+  static constexpr std::size_t kFeatures = 1000, kClasses = 5, kExamples = 6;
+  static constexpr double kLearningRate = 0.01, kClipNorm = 7, kDecay = 0.1;
+  static constexpr double kFirst = 0.9, kSecond = 0.99, kEpsilon = 1e-8;
+
+  std::vector<double> weight = drawn(3000, kClasses*kFeatures, 0.05), bias = drawn(3001, kClasses, 0.5);
+  int clipped = 0;
+
+  static std::vector<double> features(std::uint64_t step) { return drawn(1000 + step, kExamples * kFeatures, 1); }
+  static std::vector<std::int32_t> labels(std::uint64_t step) {
+    std::vector<std::int32_t> labels;
+    for (std::uint64_t i = 0; i < kExamples; ++i)
+      labels.push_back(static_cast<std::int32_t>(uniform(2000 + step, i) * static_cast<double>(kClasses)));
+    return labels;
+  }
+
+  // The loss before the step, which may decay the bias too.
+  double step(std::uint64_t number, bool decays_bias) {
+    const std::vector<double> x = features(number);
+    const std::vector<std::int32_t> y = labels(number);
+    std::vector<double> weight_gradient(weight.size()), bias_gradient(bias.size());
+    double loss = 0;
+    for (std::size_t n = 0; n < kExamples; ++n) {
+      std::vector<double> logits = bias;
+      for (std::size_t c = 0; c < kClasses; ++c) {
+        for (std::size_t i = 0; i < kFeatures; ++i) logits[c] += weight[c * kFeatures + i] * x[n * kFeatures + i];
+      }
+      double sum = 0;
+      for (const double logit : logits) sum += std::exp(logit);
+      const auto label = static_cast<std::size_t>(y[n]);
+      loss += (std::log(sum) - logits[label]) / kExamples;
+      for (std::size_t c = 0; c < kClasses; ++c) {
+        const double g = (std::exp(logits[c]) / sum - (c == label ? 1 : 0)) / kExamples;
+        bias_gradient[c] += g;
+        for (std::size_t i = 0; i < kFeatures; ++i) weight_gradient[c * kFeatures + i] += g * x[n * kFeatures + i];
+      }
+    }
+    const double norm = std::hypot(length(weight_gradient), length(bias_gradient));
+    const double factor = std::min(1.0, kClipNorm / (norm + 1e-6));
+    clipped += factor < 1 ? 1 : 0;
+    ++updates_;
+    move(weight, weight_gradient, weight_moments_, factor, kDecay);
+    move(bias, bias_gradient, bias_moments_, factor, decays_bias ? kDecay : 0);
+    return loss;
+  }
+
+ private:
+  struct Moments {
+    std::vector<double> first, second;
+  };
+
+  static std::vector<double> drawn(std::uint64_t stream, std::size_t count, double size) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < count; ++i) values.push_back(static_cast<float>(size * (2 * uniform(stream, i) - 1)));
+    return values;
+  }
+
+  void move(std::vector<double>& w, const std::vector<double>& gradient, Moments& moments, double factor, double decay) const {
+    moments.first.resize(w.size());
+    moments.second.resize(w.size());
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      const double g = factor * gradient[i];
+      double& m = moments.first[i];
+      double& v = moments.second[i];
+      m += (1 - kFirst) * (g - m);
+      v += (1 - kSecond) * (g * g - v);
+      const double mean = m / (1 - std::pow(kFirst, updates_)), square = v / (1 - std::pow(kSecond, updates_));
+      w[i] -= kLearningRate * (decay * w[i] + mean / (std::sqrt(square) + kEpsilon));
+    }
+  }
+
+  int updates_ = 0;
+  Moments weight_moments_, bias_moments_;
+};
+
+struct Setting {
+  DType dtype = DType::f32;
+  bool decays_bias = false;
+  std::int64_t moment_bits = 0;
+};
+
+template <typename T>
+void expect_steps_by_hand(const Backend& backend, const Setting& setting, double tolerance) {
+  using Classifier = LinearClassifier;
+  frontend::GraphBuilder builder("classifier", Classifier::kExamples);
+  builder.softmax_cross_entropy(builder.linear("head", builder.features({Classifier::kFeatures}), Classifier::kClasses));
+  const CompileOptions options{.methods = {.precision = setting.dtype},
+                               .update = {.rule = "adamw",
+                                          .settings = {{"beta2", Classifier::kSecond},
+                                                       {"weight_decay", Classifier::kDecay},
+                                                       {"decay_norms", std::int64_t{setting.decays_bias}},
+                                                       {"moment_bits", setting.moment_bits}},
+                                          .clip_norm = Classifier::kClipNorm}};
+  train::Session session(compile(std::move(builder).finish(), backend, options), backend, 0);
+  session.set_learning_rate(Classifier::kLearningRate);
+  session.set_clip_norm(Classifier::kClipNorm);
+  Classifier by_hand;
+  session.write_state("head.weight", by_hand.weight);
+  session.write_state("head.bias", by_hand.bias);
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    const std::vector<double> features = Classifier::features(step);
+    const std::vector<T> x(features.begin(), features.end());
+    const double loss = by_hand.step(step, setting.decays_bias);
+    const std::vector<std::int32_t> labels = Classifier::labels(step);
+    EXPECT_NEAR(session.train_step(support::Labeled(std::as_bytes(std::span(x)), labels, "features")).loss, loss, tolerance)
+        << "step " << step + 1;
+  }
+  EXPECT_GT(by_hand.clipped, 3);
+  EXPECT_LT(by_hand.clipped, 20);
+  for (const auto& [name, expected] : {std::pair("head.weight", by_hand.weight), std::pair("head.bias", by_hand.bias)}) {
+    std::vector<double> error = session.read_state(name);
+    for (std::size_t i = 0; i < error.size(); ++i) error[i] -= expected[i];
+    EXPECT_LT(length(error), tolerance * length(expected)) << name;
+  }
+}
+
+TEST(Adamw, ClippedStepsAndGroupsWithoutDecayAreThoseOfALoopInDouble) {
+  for (const bool decays_bias : {false, true}) {
+    expect_steps_by_hand<double>(backends::reference_backend(2), {.dtype = DType::f64, .decays_bias = decays_bias}, 1e-10);
+    expect_steps_by_hand<float>(backends::reference_backend(2), {.decays_bias = decays_bias}, 1e-5);
+    expect_steps_by_hand<float>(backends::cpu_backend(2), {.decays_bias = decays_bias}, 1e-5);
+  }
+}
+
+TEST(Adamw, MomentsInSixteenBitsStayNearThoseOfALoopInDouble) {
+  for (const Backend& backend : {backends::reference_backend(2), backends::cpu_backend(2)})
+    expect_steps_by_hand<float>(backend, {.moment_bits = 16}, 1e-3);
 }
 
 train::Session session_of(CompileOptions options, const Backend& backend) {

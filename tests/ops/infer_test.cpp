@@ -262,6 +262,25 @@ TEST(Infer, LossInputAndUpdate) {
   EXPECT_EQ(infer("sgd", {"f32[4]", "f32[4]", kScalars}, "momentum=1.0, weight_decay=0.0, nesterov=0"),
             "sgd: momentum 1 is not in [0, 1)");
 
+  const std::string adamw = "beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.0";
+  EXPECT_EQ(infer("adamw", {"f32[4]", "f32[4]", kScalars, "f32[4]", "f32[4]", "f64[1]"}, adamw), "f32[4] f32[4] f32[4] f32[4]");
+  EXPECT_EQ(infer("adamw", {"bf16[4]", "bf16[4]", kScalars, "f32[4]", "f32[4]", "f64[1]", "f64[2]"}, adamw),
+            "bf16[4] bf16[4] f32[4] f32[4]");
+  EXPECT_EQ(infer("adamw", {"bf16[4]", "bf16[4]", kScalars, "bf16[4]", "f32[4]", "f64[1]"}, adamw),
+            "adamw: the moments of bf16[4] are bf16[4] and f32[4]; both must be as it is, or f32");
+  EXPECT_EQ(infer("adamw", {"bf16[4]", "bf16[4]", kScalars, "f16[4]", "f16[4]", "f64[1]"}, adamw),
+            "adamw: the moments of bf16[4] are f16[4] and f16[4]; both must be as it is, or f32");
+  EXPECT_EQ(infer("adamw", {"f32[4]", "f32[4]", kScalars, "f32[4]", "f32[4]", "f32[1]"}, adamw),
+            "adamw: the count of updates is f32[1]; it must be f64[1]");
+  EXPECT_EQ(infer("adamw", {"f32[4]", "f32[4]", kScalars, "f32[4]", "f32[4]", "f64[1]"}, "beta1=1.0" + adamw.substr(9)),
+            "adamw: beta1 1 is not in [0, 1)");
+  EXPECT_EQ(infer("adamw_scaled", {"f32[4x2]", "f32[4x2]", kScalars, "f16[4x2]", "f16[4x2]", "f32[2]", "f64[1]"}, adamw),
+            "f32[4x2] f32[4x2] f16[4x2] f16[4x2] f32[2]");
+  EXPECT_EQ(infer("adamw_scaled", {"f32[4]", "f32[4]", kScalars, "f16[4]", "f32[4]", "f32[2]", "f64[1]"}, adamw),
+            "adamw_scaled: the second moment is f32[4]; it must be f16[4]");
+  EXPECT_EQ(infer("adamw_scaled", {"f32[4]", "f32[4]", kScalars, "f16[4]", "f16[4]", "f32[1]", "f64[1]"}, adamw),
+            "adamw_scaled: the moments' scales are f32[1]; they must be f32[2]");
+
   EXPECT_EQ(infer("sum_of_squares", {"f16[4x3]"}, ""), "f64[1]");
   EXPECT_EQ(infer("sum_of_squares", {"f16[4x3]", "f64[1]"}, ""), "f64[1]");
   EXPECT_EQ(infer("sum_of_squares", {"f32[4]", "f32[1]"}, ""), "sum_of_squares: the sum of squares is f32[1]; it must be f64[1]");

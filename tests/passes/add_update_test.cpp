@@ -62,13 +62,71 @@ TEST(AddUpdate, AGroupsSettingsAreThoseOfTheParametersItNames) {
   EXPECT_EQ(decays, "a.weight 0.5 a.bias 0 head.weight 0.1 ");
 }
 
-TEST(AddUpdate, ARuleThatRoundsToNearestAloneRefusesToRoundStochastically) {
+TEST(AddUpdate, WhatHasSixteenBitsIsRoundedStochasticallyWithAKeyOfItsOwn) {
   GraphBuilder b("narrow", 2);
   b.softmax_cross_entropy(b.linear("head", b.features({3}), 5));
-  const Program program = differentiate(narrow(std::move(b).finish(), DType::bf16));
-  EXPECT_NO_THROW(add_update(program, {.stochastic_rounding = true}));
-  EXPECT_NO_THROW(add_update(program, {.rule = "adamw"}));
-  EXPECT_THROW(add_update(program, {.rule = "adamw", .stochastic_rounding = true}), UserError);
+  const Program model = std::move(b).finish();
+  const auto keys = [&](DType precision, const ops::UpdateOptions& options) {
+    const Program program = add_update(differentiate(narrow(model, precision)), options);
+    std::string text;
+    for (const Node& node : program.find_section(SectionKind::update)->nodes) {
+      if (node.op->update == nullptr) continue;
+      text += fmt::format("{} {} ", node.op->name,
+                          node.attributes.integer_or("stochastic", 0) == 0
+                              ? "nearest"
+                              : program.states[static_cast<std::size_t>(node.attributes.integer("key"))].name);
+    }
+    return text;
+  };
+  EXPECT_EQ(keys(DType::bf16, {.stochastic_rounding = true}), "sgd head.weight sgd head.bias ");
+  EXPECT_EQ(keys(DType::bf16, {.rule = "adamw"}), "adamw_scaled nearest adamw_scaled nearest ");
+  EXPECT_EQ(keys(DType::bf16, {.rule = "adamw", .stochastic_rounding = true}),
+            "adamw_scaled head.weight adamw_scaled head.bias ");
+  EXPECT_EQ(keys(DType::f32, {.rule = "adamw", .stochastic_rounding = true}), "adamw nearest adamw nearest ");
+}
+
+TEST(AddUpdate, MomentsAreStoredAsToldOrAsSuitsTheParameter) {
+  GraphBuilder b("wide", 2);
+  b.softmax_cross_entropy(b.linear("head", b.features({4096}), 5));
+  const Program model = std::move(b).finish();
+  const auto types = [&](DType precision, std::int64_t bits) {
+    const Program program =
+        add_update(differentiate(narrow(model, precision)), {.rule = "adamw", .settings = {{"moment_bits", bits}}});
+    verify(program, "in a test");
+    std::string text;
+    for (const State& state : program.states) {
+      if (state.purpose == "second_moment" || state.purpose == "moment_scales")
+        text += fmt::format("{} {} ", state.name, to_string(state.type));
+    }
+    return text;
+  };
+  const std::string floats = "head.weight.second_moment f32[5x4096] head.bias.second_moment f32[5] ";
+  const std::string halves =
+      "head.weight.second_moment f16[5x4096] head.weight.moment_scales f32[2] "
+      "head.bias.second_moment f16[5] head.bias.moment_scales f32[2] ";
+  EXPECT_EQ(types(DType::f32, 0), floats);
+  EXPECT_EQ(types(DType::f32, 32), floats);
+  EXPECT_EQ(types(DType::f32, 16),
+            "head.weight.second_moment f16[5x4096] head.weight.moment_scales f32[2] head.bias.second_moment f32[5] ");
+  for (const DType precision : {DType::bf16, DType::f16}) {
+    EXPECT_EQ(types(precision, 0), halves);
+    EXPECT_EQ(types(precision, 16), halves);
+    EXPECT_EQ(types(precision, 32), floats);
+  }
+  EXPECT_THROW(types(DType::f32, 8), UserError);
+}
+
+TEST(AddUpdate, AdamwDecaysWhatHasMoreThanOneDimension) {
+  const auto decays = [](const Attributes& settings) {
+    const Program program = add_update(differentiate(two_layers()), {.rule = "adamw", .settings = settings});
+    std::string text;
+    for (const Node& node : program.find_section(SectionKind::update)->nodes) {
+      if (node.op->update != nullptr) text += fmt::format("{} {} ", node.layer, node.attributes.real("weight_decay"));
+    }
+    return text;
+  };
+  EXPECT_EQ(decays({{"weight_decay", 0.1}}), "a.weight 0.1 a.bias 0 head.weight 0.1 ");
+  EXPECT_EQ(decays({{"weight_decay", 0.1}, {"decay_norms", std::int64_t{1}}}), "a.weight 0.1 a.bias 0.1 head.weight 0.1 ");
 }
 
 TEST(AddUpdate, PatternsMatchWholeNames) {
@@ -97,6 +155,7 @@ TEST(AddUpdate, UnknownRulesAndSettingsAreRefused) {
   EXPECT_THROW(add_update(differentiate(two_layers()), {.groups = {{.pattern = "*", .settings = {{"weigth_decay", 0.0}}}}}),
                UserError);
   EXPECT_THROW(add_update(differentiate(two_layers()), {.rule = "adamw", .settings = {{"beta1", 1.0}}}), UserError);
+  EXPECT_THROW(add_update(differentiate(two_layers()), {.rule = "adamw", .settings = {{"momentum", 0.9}}}), UserError);
 }
 
 TEST(AddUpdate, MeasuresAllGradientsBeforeTheFirstUpdate) {

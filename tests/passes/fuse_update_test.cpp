@@ -72,6 +72,18 @@ TEST(FuseUpdate, TheUpdateFollowsTheLastReaderOfTheOldWeightAndTheAccumulatorIsG
                          kForward + gradient("g") + reader + kGuard + fused_update("g") + later, ""));
 }
 
+// As where one node makes the loss and the classifier's gradient: whether the loss is finite is not known yet.
+TEST(FuseUpdate, AGradientMadeBeforeTheLossIsAddedUpWaitsForIt) {
+  const std::string loss = "  metrics@1 = add(metrics@0, metrics@0) : state ; forward loss\n";
+  const std::string layer = kForward.substr(0, kForward.find("  metrics@1"));
+  const std::string later = "  %z = relu(%y) : f32[2x4] activation_gradient ; backward other\n";
+  const std::string accumulation = "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n";
+  EXPECT_EQ(fused(program_with("batch 2 microbatch 2", kAccumulator, kInit + kInitAccumulator + kInitMomentum,
+                               layer + gradient("g") + accumulation + loss + later, kUpdate)),
+            program_with("batch 2 microbatch 2", "", kInit + kInitMomentum,
+                         layer + gradient("g") + loss + kGuard + fused_update("g") + later, ""));
+}
+
 TEST(FuseUpdate, ARecomputationThatReadsTheWeightComesBeforeTheUpdate) {
   const std::string again = "  %y.again = linear(x@0, w@0) : f32[2x4] activation ; recompute fc\n";
   EXPECT_EQ(fused(unfused(gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n" + again)),

@@ -1,5 +1,8 @@
 #include "passes/model/sparsify.h"
 
+#include <map>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "autodiff/differentiate.h"
@@ -129,8 +132,34 @@ TEST(Sparsify, RewiringClearsAllThatTheUpdateKeepsOfTheOldValues) {
   verify(program, "in a test");
   const std::string text = print(*program.find_section(SectionKind::periodic));
   EXPECT_NE(text.find("sparse.weight.first_moment@1 = rewire("), std::string::npos) << text;
-  EXPECT_NE(text.find("sparse.weight.second_moment@1 = fill(sparse.weight.second_moment@0) {value=0.0}"), std::string::npos)
-      << text;
+  for (const std::string name : {"sparse.weight.second_moment", "sparse.weight.updates"})
+    EXPECT_NE(text.find(fmt::format("{0}@1 = fill({0}@0) {{value=0.0}}", name)), std::string::npos) << text;
+}
+
+// Only theirs are reset, so the correction of their bias begins anew, and that of the others does not.
+TEST(Sparsify, SparseWeightsThatMoveCountTheirOwnUpdates) {
+  const auto counts = [](SparseMethod method) {
+    const Program program = add_update(differentiate(wrn(0.3, method)), {.rule = "adamw"});
+    const Section& update = *program.find_section(SectionKind::update);
+    std::map<std::string, std::string> read;
+    for (const Node& node : update.nodes) {
+      if (node.op == &ops::adamw) read[node.layer] = program.state(update.state_of(node.inputs[5])).name;
+    }
+    return read.at("sparse.weight") + " " + read.at("head.fc.weight");
+  };
+  EXPECT_EQ(counts(SparseMethod::dsr), "sparse.weight.updates updates");
+  EXPECT_EQ(counts(SparseMethod::fixed), "updates updates");
+}
+
+TEST(Sparsify, AStoreOfWeightsDecaysThoughItHasOneDimension) {
+  const Program program = add_update(differentiate(wrn(0.3)), {.rule = "adamw", .settings = {{"weight_decay", 0.1}}});
+  std::map<std::string, double> decays;
+  for (const Node& node : program.find_section(SectionKind::update)->nodes) {
+    if (node.op->update != nullptr) decays[node.layer] = node.attributes.real("weight_decay");
+  }
+  EXPECT_EQ(decays.at("sparse.weight"), 0.1);
+  EXPECT_EQ(decays.at("head.fc.weight"), 0.1);
+  EXPECT_EQ(decays.at("head.fc.bias"), 0);
 }
 
 }  // namespace

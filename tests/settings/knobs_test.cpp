@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "settings/optimizer.h"
 #include "settings/told.h"
 #include "support/files.h"
 
@@ -46,6 +47,72 @@ TEST(Knobs, ASwitchIsTurnedOffTooAndTakesNothingElse) {
     EXPECT_EQ(message_of<UserError>([&] { take(knob(key), rubbish, recipe, SaidBy::recipe); }),
               std::string(key) + " is yes or no, not 'rubbish'");
   }
+}
+
+TEST(Knobs, HelpNamesWhatAnOptimizerDoesWhereNothingIsTold) {
+  for (const std::string_view kind : kOptimizers) {
+    const Recipe whole = with_whole_optimizer({.model = "small-cnn"}, kind);
+    EXPECT_EQ(with_whole_optimizer(whole, "adamw"), whole);
+    for (const Knob& knob : knobs()) {
+      if (!knob.key.starts_with("optimizer.") || knob.key == "optimizer.kind" || !is_told(knob, whole)) continue;
+      if (is_same(knob, whole, Recipe())) continue;
+      EXPECT_TRUE(knob.optimizer.empty() || knob.optimizer == kind) << knob.key;
+      std::string value = show_value(knob, whole);
+      if (value == "1e-08") value = "1e-8";
+      const std::string of_kind = knob.optimizer.empty() ? value + " with " + std::string(kind) : value;
+      EXPECT_NE(knob.otherwise.find(of_kind), std::string_view::npos) << knob.key << ": " << knob.otherwise << ", " << of_kind;
+    }
+  }
+}
+
+TEST(Told, AnotherOptimizerLeavesTheSettingsOfTheRecipesOwn) {
+  Recipe older{.model = "small-cnn",
+               .optimizer = {.learning_rate = 0.05, .momentum = 0.8, .nesterov = false, .weight_decay = 1e-4, .clip_norm = 1}};
+  older.methods.drop_gradients = true;
+  const Recipe told = told_recipe(older, {{"optimizer.kind", {"adamw"}}, {"optimizer.beta2", {"0.95"}}}, SaidBy::flags);
+  Recipe expected{.model = "small-cnn", .optimizer = {.kind = "adamw", .beta2 = 0.95, .clip_norm = 1}};
+  EXPECT_EQ(told, expected);
+  // Of the same optimizer everything stays, and so does what says nothing of an optimizer.
+  const Recipe same = told_recipe(older, {{"optimizer.kind", {"sgd"}}}, SaidBy::flags);
+  EXPECT_EQ(same.optimizer.momentum, 0.8);
+  EXPECT_EQ(same.optimizer.learning_rate, 0.05);
+  const Recipe open{.model = "small-cnn", .optimizer = {.learning_rate = 0.05}};
+  EXPECT_EQ(told_recipe(open, {{"optimizer.kind", {"adamw"}}}, SaidBy::flags).optimizer.learning_rate, 0.05);
+}
+
+TEST(Optimizer, WhatIsNotToldIsAsSuitsIt) {
+  const OptimizerRecipe sgd = with_whole_optimizer({.model = "small-cnn"}, "sgd").optimizer;
+  EXPECT_EQ(sgd, (OptimizerRecipe{.kind = "sgd", .learning_rate = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4}));
+  const OptimizerRecipe adamw = with_whole_optimizer({.model = "small-cnn"}, "adamw").optimizer;
+  EXPECT_EQ(adamw, (OptimizerRecipe{.kind = "adamw",
+                                    .learning_rate = 3e-4,
+                                    .beta1 = 0.9,
+                                    .beta2 = 0.999,
+                                    .epsilon = 1e-8,
+                                    .weight_decay = 0.01,
+                                    .decay_norms = false}));
+  EXPECT_EQ(with_whole_optimizer({.model = "small-cnn", .optimizer = {.kind = "sgd"}}, "adamw").optimizer, sgd);
+}
+
+TEST(Optimizer, SettingsOfAnotherAreRefusedByName) {
+  const auto refused = [](const OptimizerRecipe& optimizer, std::string_view suitable) {
+    return message_of<UserError>([&] { with_whole_optimizer({.model = "x", .optimizer = optimizer}, suitable); });
+  };
+  EXPECT_EQ(refused({.momentum = 0.9}, "adamw"),
+            "optimizer.momentum is a setting of sgd, and the optimizer is adamw; leave it out, or use kind = \"sgd\"");
+  EXPECT_EQ(refused({.beta1 = 0.9}, "sgd"),
+            "optimizer.beta1 is a setting of adamw, and the optimizer is sgd; leave it out, or use kind = \"adamw\"");
+  EXPECT_EQ(message_of<UserError>(
+                [&] { check_recipe({.model = "x", .optimizer = {.momentum = 0.9, .epsilon = 1e-8}}, SaidBy::flags); }),
+            "--epsilon is a setting of adamw, and the optimizer is sgd; leave it out, or use --optimizer adamw");
+}
+
+TEST(Optimizer, SixteenBitMomentsMayBeRoundedEitherWay) {
+  Recipe recipe{.model = "x", .rounding = "nearest", .optimizer = {.kind = "adamw"}};
+  EXPECT_EQ(message_of<UserError>([&] { check_recipe(recipe, SaidBy::recipe); }),
+            "rounding is about updates of 16 bits; leave it out with fp32");
+  recipe.methods.moment_bits = 16;
+  EXPECT_NO_THROW(check_recipe(recipe, SaidBy::recipe));
 }
 
 // Recipes of earlier versions spell out fp32 where nothing was told.

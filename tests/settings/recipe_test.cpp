@@ -49,10 +49,29 @@ Recipe full_recipe() {
           .init = "weights.safetensors",
           .init_prefix = "model.",
           .init_partial = true,
-          .optimizer = {.learning_rate = 0.1 + 0.2, .momentum = 0.95, .nesterov = false, .weight_decay = 1e-5, .clip_norm = 1.0},
+          .optimizer = {.kind = "sgd",
+                        .learning_rate = 0.1 + 0.2,
+                        .momentum = 0.95,
+                        .nesterov = false,
+                        .weight_decay = 1e-5,
+                        .clip_norm = 1.0},
           .schedule = {.kind = "step", .warmup_steps = 10, .milestones = {60, 120.5, 160}, .gamma = 0.2, .final = 1e-3},
           .sparse = {
               .method = "set", .rewire_every = {50, 0}, .rewire_milestones = {12.5}, .rewire_fraction = 0.02, .threshold = 1e-4}};
+}
+
+Recipe with_adamw() {
+  Recipe recipe{.model = "small-cnn",
+                .optimizer = {.kind = "adamw",
+                              .learning_rate = 6e-4,
+                              .beta1 = 0.85,
+                              .beta2 = 0.95,
+                              .epsilon = 1e-9,
+                              .weight_decay = 0.1,
+                              .decay_norms = true},
+                .schedule = {.kind = "linear", .warmup_steps = 7, .final = 0.1}};
+  recipe.methods.moment_bits = 16;
+  return recipe;
 }
 
 std::string refusal(const std::string& text) {
@@ -62,8 +81,8 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(Recipe, PrintedRecipeParsesToItself) {
-  for (const Recipe& recipe :
-       {full_recipe(), Recipe{.model = "small-cnn"}, Recipe{.model = "small-cnn", .min_microbatch = 4, .device = "cuda"}}) {
+  for (const Recipe& recipe : {full_recipe(), with_adamw(), Recipe{.model = "small-cnn"},
+                               Recipe{.model = "small-cnn", .min_microbatch = 4, .device = "cuda"}}) {
     const std::string text = print_recipe(recipe);
     EXPECT_EQ(parse_recipe(text), recipe) << text;
     EXPECT_EQ(print_recipe(parse_recipe(text)), text);
@@ -75,7 +94,7 @@ TEST(Recipe, WhatIsNotSaidKeepsItsDefault) {
   const Recipe recipe = parse_recipe("model = \"x\"\nbudget = \"6.4MiB\"\n[optimizer]\nlearning_rate = 1\n");
   EXPECT_EQ(recipe.budget_bytes, Bytes(6710886));
   EXPECT_EQ(recipe.optimizer.learning_rate, 1.0);
-  EXPECT_EQ(recipe.optimizer.momentum, 0.9);
+  EXPECT_EQ(recipe.optimizer.momentum, std::nullopt);
   EXPECT_EQ(parse_recipe("model = \"x\"\nbudget = 1000").budget_bytes, Bytes(1000));
 }
 
@@ -130,7 +149,7 @@ TEST(Recipe, MistypedChoicesAreRefusedWithTheNearest) {
   EXPECT_EQ(refusal("model = \"x\"\nprecision = \"bf-16\""),
             "recipe, line 2: precision is 'bf-16'; it can be fp32, fp16, bf16; did you mean bf16?");
   EXPECT_EQ(refusal("model = \"x\"\n[schedule]\nkind = \"cosin\""),
-            "recipe, line 3: schedule.kind is 'cosin'; it can be constant, step, cosine; did you mean cosine?");
+            "recipe, line 3: schedule.kind is 'cosin'; it can be constant, step, cosine, linear; did you mean cosine?");
 }
 
 TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
@@ -169,8 +188,8 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_EQ(refusal(model + "[optimizer]\nnesterov = 1"), "recipe, line 3: optimizer.nesterov must be true or false");
   EXPECT_EQ(refusal(model + "[optimizer]\nmomentum = 0"),
             "recipe, line 3: optimizer.momentum of 0 goes only with nesterov = false; say that, or use a momentum above 0");
-  EXPECT_EQ(refusal(model + "[schedule]\nkind = \"linear\""),
-            "recipe, line 3: schedule.kind is 'linear'; it can be constant, step, cosine");
+  EXPECT_EQ(refusal(model + "[schedule]\nkind = \"square\""),
+            "recipe, line 3: schedule.kind is 'square'; it can be constant, step, cosine, linear");
   EXPECT_EQ(refusal(model + "[schedule]\nkind = \"step\"\nmilestones = [3, 2]"),
             "recipe, line 4: schedule.milestones must increase");
   EXPECT_EQ(refusal(model + "[schedule]\nkind = \"step\""),

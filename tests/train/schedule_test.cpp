@@ -46,6 +46,14 @@ TEST(Schedule, CosineIsPyTorchsCosineAnnealingLR) {
   for (const std::uint64_t step : {20U, 21U, 40U}) EXPECT_EQ(learning_rate(schedule, step), 0.002);
 }
 
+// LinearLR(lr=0.1, start_factor=1, end_factor=0.1, total_iters=20)
+TEST(Schedule, LinearFallsByTheSameAmountInEveryStep) {
+  expect_rates({.kind = Kind::linear, .base = 0.1, .total_steps = 20, .final = 0.01},
+               {{0, 0.1}, {1, 0.0955}, {10, 0.055}, {19, 0.0145}, {20, 0.01}, {40, 0.01}});
+  expect_rates({.kind = Kind::linear, .base = 0.1, .warmup_steps = 4, .total_steps = 20},
+               {{0, 0.0}, {2, 0.05}, {4, 0.1}, {8, 0.075}, {12, 0.05}, {19, 0.00625}, {20, 0.0}});
+}
+
 // LinearLR(lr=0.2, start_factor=0.25, total_iters=5)
 TEST(Schedule, WarmUpIsPyTorchsLinearLR) {
   expect_rates({.base = 0.2, .warmup_steps = 5, .warmup_start = 0.05},
@@ -113,6 +121,11 @@ TEST(Schedule, ImpossibleSettingsAreRefused) {
             "a warm-up of 4 steps leaves a cosine schedule none of its 4; make it shorter");
   EXPECT_EQ(refusal({.kind = Kind::cosine, .total_steps = 4, .final = -1}),
             "a cosine schedule cannot end at -1; use 0 or a number above it");
+  EXPECT_EQ(refusal({.kind = Kind::linear}), "a linear schedule needs the number of steps of the whole run; give total steps");
+  EXPECT_EQ(refusal({.kind = Kind::linear, .warmup_steps = 4, .total_steps = 4}),
+            "a warm-up of 4 steps leaves a linear schedule none of its 4; make it shorter");
+  EXPECT_EQ(refusal({.kind = Kind::linear, .total_steps = 4, .final = -1}),
+            "a linear schedule cannot end at -1; use 0 or a number above it");
   EXPECT_EQ(refusal({.warmup_steps = 10, .total_steps = 10}), "accepted");
   EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {50}}), "accepted");
 }

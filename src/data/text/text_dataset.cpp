@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <functional>
+#include <system_error>
 #include <vector>
 
 #include "base/checksum.h"
@@ -142,19 +145,35 @@ class TextDataset : public Dataset {
   bool shifts_ = false;
 };
 
-// One file of a check.
-void check_file(const std::filesystem::path& path, CheckedTexts& checked) {
+void read_file(const std::filesystem::path& path, const std::function<void(std::string_view piece)>& take) {
   const File file = open_regular_file(path);
   const std::int64_t bytes = file_size(file, path);
-  if (bytes == 0) throw_user_error("{} is empty", path.string());
   std::vector<char> buffer(std::min(kPieceBytes, static_cast<std::size_t>(bytes)));
-  Utf8Check check;
   for_each_piece(static_cast<std::size_t>(bytes), kPieceBytes, [&](std::size_t offset, std::size_t size) {
     const std::span<char> piece = std::span(buffer).first(size);
     read_at(file, path, static_cast<std::int64_t>(offset), std::as_writable_bytes(piece));
-    check.feed({piece.data(), piece.size()});
+    take({piece.data(), size});
+  });
+}
+
+// The file, or the .txt files of the folder.
+void for_each_file(const std::string& spec, const std::function<void(const std::filesystem::path& path)>& take) {
+  const std::filesystem::path path(spec);
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return take(path);
+  for_each_text(path, [&](const std::filesystem::path& file, std::string_view /*name*/) { take(file); });
+}
+
+// One file of a check.
+void check_file(const std::filesystem::path& path, CheckedTexts& checked) {
+  Utf8Check check;
+  std::int64_t bytes = 0;
+  read_file(path, [&](std::string_view piece) {
+    check.feed(piece);
+    bytes += static_cast<std::int64_t>(piece.size());
   });
   check.finish();
+  if (bytes == 0) throw_user_error("{} is empty", path.string());
   checked.bytes += bytes;
   checked.bad_bytes += check.bad_bytes();
   if (check.bad_bytes() > 0 && checked.with_bad_bytes++ == 0) {
@@ -175,10 +194,23 @@ std::unique_ptr<Dataset> open_text(const std::string& spec, const TextOptions& o
   return open_text(spec, *open_tokenizer(options.tokenizer), options.length == 0 ? kDefaultLength : options.length);
 }
 
+void encode_texts(const std::string& spec, const Tokenizer& tokenizer, const TakeTokens& take) {
+  const std::unique_ptr<Encoder> encoder = tokenizer.encoder();
+  const auto feed = [&](std::string_view piece) { encoder->feed(piece, take); };
+  if (spec == kEmbeddedText) {
+    const std::shared_ptr<const TextSource> source = embedded_text();
+    return read_texts({.source = source, .begin = 0, .end = source->bytes()}, feed, [&](bool) { encoder->finish(take); });
+  }
+  for_each_file(spec, [&](const std::filesystem::path& path) {
+    read_file(path, feed);
+    encoder->finish(take);
+  });
+}
+
 CheckedTexts check_text(const std::string& spec, const BadFileCallback& use) {
   CheckedTexts checked;
   if (spec == kEmbeddedText) return checked;  // no file
-  const auto check = [&](const std::filesystem::path& path) {
+  for_each_file(spec, [&](const std::filesystem::path& path) {
     ++checked.files.files;
     try {
       check_file(path, checked);
@@ -186,14 +218,7 @@ CheckedTexts check_text(const std::string& spec, const BadFileCallback& use) {
       ++checked.files.bad;
       use(path, error.what());
     }
-  };
-  const std::filesystem::path path(spec);
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) {
-    check(path);
-  } else {
-    for_each_text(path, [&](const std::filesystem::path& file, std::string_view /*name*/) { check(file); });
-  }
+  });
   return checked;
 }
 

@@ -29,6 +29,9 @@ bool is_text_data(const std::string& spec);
 std::unique_ptr<Dataset> open_text(const std::string& spec, const Tokenizer& tokenizer, std::int64_t length);
 std::unique_ptr<Dataset> open_text(const std::string& spec, const TextOptions& options);
 
+// The tokens of all texts of `spec`, for training or testing alike, one text after the other and nothing between them.
+void encode_texts(const std::string& spec, const Tokenizer& tokenizer, const TakeTokens& take);
+
 // Reads every text. Bad are files that are empty or cannot be read; bytes that are not UTF-8 are only counted, since every
 // tokenizer takes them.
 struct CheckedTexts {

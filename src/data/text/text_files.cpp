@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/pieces.h"
 #include "data/external_sort.h"
 #include "data/folder.h"
 #include "data/text/text_source.h"
@@ -43,6 +44,23 @@ std::int64_t for_each_text(const std::filesystem::path& folder,
   const std::int64_t others = list_texts(folder, "", 0, names);
   names.drain([&](std::string_view name) { take(folder / name, name); });
   return others;
+}
+
+void read_texts(const TextPart& part, const std::function<void(std::string_view piece)>& take,
+                const std::function<void(bool is_whole)>& end_text) {
+  std::vector<std::byte> buffer(std::min(kPieceBytes, static_cast<std::size_t>(part.bytes())));
+  for (std::int64_t at = part.begin; at < part.end;) {
+    const std::int64_t end_of_text = part.source->end_of_text(at);
+    const std::int64_t end = std::min(end_of_text, part.end);
+    while (at < end) {
+      const auto size = std::min(buffer.size(), static_cast<std::size_t>(end - at));
+      const std::span<std::byte> piece = std::span(buffer).first(size);
+      part.source->read(at, piece);
+      take({reinterpret_cast<const char*>(piece.data()), size});
+      at += static_cast<std::int64_t>(size);
+    }
+    end_text(end == end_of_text);
+  }
 }
 
 void TextFiles::add(const std::string& name, std::int64_t bytes) {

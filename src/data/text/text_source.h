@@ -69,6 +69,11 @@ struct TextPart {
   std::int64_t bytes() const { return end - begin; }
 };
 
+// Calls take(piece) for the bytes of the part, in pieces of up to kPieceBytes, and end_text(is_whole) after each text; the part
+// may cut the last one off.
+void read_texts(const TextPart& part, const std::function<void(std::string_view piece)>& take,
+                const std::function<void(bool is_whole)>& end_text);
+
 // What a data set's texts are: a part to train on and one to test on, which have no byte in common.
 struct TextParts {
   TextPart train;

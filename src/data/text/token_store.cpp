@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/pieces.h"
 #include "data/file.h"
 #include "data/text/utf8.h"
 
@@ -79,35 +78,23 @@ class StoredTokens : public TokenStore {
   std::int64_t size_ = 0;
 };
 
-// Calls take(piece) for the bytes of [begin, end), which lie in one text.
-template <typename Take>
-void for_each_piece_of(const TextSource& source, std::int64_t begin, std::int64_t end, const Take& take) {
-  std::vector<std::byte> buffer(std::min(kPieceBytes, static_cast<std::size_t>(end - begin)));
-  for_each_piece(static_cast<std::size_t>(end - begin), kPieceBytes, [&](std::size_t offset, std::size_t size) {
-    const std::span<std::byte> piece = std::span(buffer).first(size);
-    source.read(begin + static_cast<std::int64_t>(offset), piece);
-    take(std::string_view(reinterpret_cast<const char*>(piece.data()), size));
-  });
-}
-
 template <typename Stored>
 Encoded encode_as(const TextPart& part, const Tokenizer& tokenizer) {
   auto stored = std::make_unique<StoredTokens<Stored>>();
   const TakeTokens take = [&](std::span<const Token> tokens) { stored->append(tokens); };
   const std::unique_ptr<Encoder> encoder = tokenizer.encoder();
   Utf8Check check;
-  for (std::int64_t at = part.begin; at < part.end;) {
-    const std::int64_t end_of_text = part.source->end_of_text(at);
-    const std::int64_t end = std::min(end_of_text, part.end);
-    for_each_piece_of(*part.source, at, end, [&](std::string_view piece) {
-      check.feed(piece);
-      encoder->feed(piece, take);
-    });
-    check.finish();
-    encoder->finish(take);
-    if (const std::optional<Token> token = tokenizer.end_of_text(); token && end == end_of_text) take(std::span(&*token, 1));
-    at = end;
-  }
+  read_texts(
+      part,
+      [&](std::string_view piece) {
+        check.feed(piece);
+        encoder->feed(piece, take);
+      },
+      [&](bool is_whole) {
+        check.finish();
+        encoder->finish(take);
+        if (const std::optional<Token> token = tokenizer.end_of_text(); token && is_whole) take(std::span(&*token, 1));
+      });
   stored->finish();
   return {.tokens = std::move(stored), .bad_bytes = check.bad_bytes()};
 }

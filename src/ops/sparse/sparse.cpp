@@ -79,6 +79,15 @@ std::optional<RandomValues> random_values_of(const Node& node) {
 
 const OpDef* sparse_form(const OpDef& op) { return &op == &conv2d ? &sparse_conv2d : nullptr; }
 
+StateId sparse_store(const Program& program) {
+  const Section* init = program.find_section(SectionKind::init);
+  if (init == nullptr) return StateId::none();
+  for (const Node& node : init->nodes) {
+    if (node.op == &init_sparse) return init->state_of(node.outputs.front());
+  }
+  return StateId::none();
+}
+
 std::vector<NamedSlot> sparse_tensors(const Program& program) {
   std::vector<NamedSlot> tensors;
   const Section* init = program.find_section(SectionKind::init);

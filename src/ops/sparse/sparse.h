@@ -71,6 +71,9 @@ std::optional<RandomValues> random_values_of(const Node& node);
 // The op that does the same with a sparse weight: op(x, values, columns, rows, bias?). nullptr: there is none.
 const OpDef* sparse_form(const OpDef& op);
 
+// The state with the values of all sparse tensors; none: the program has none.
+StateId sparse_store(const Program& program);
+
 // A sparse tensor of a program, by the name of the dense weight that it replaces.
 struct NamedSlot {
   std::string name;

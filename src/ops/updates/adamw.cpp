@@ -1,15 +1,21 @@
+#include "ops/updates/adamw.h"
+
 #include <array>
 
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/updates/quantized_momentum.h"
+#include "ops/updates/sgd.h"
 #include "ops/updates/update_rule.h"
 
-// adamw(w, g, scalars, m, v, updates f64[1], gradient_norm?) {beta1, beta2, epsilon, weight_decay} -> w, g (zeroed), m, v
+// adamw(w, g, scalars, m, v, updates f64[1], gradient_norm?) {beta1, beta2, epsilon, weight_decay, stochastic: 1?, key?}
+//     -> w, g (zeroed), m, v
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  t = updates, this one counted
 //   w = w (1 - learning_rate weight_decay) - learning_rate / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 // PyTorch's AdamW (Loshchilov and Hutter, 2019). The gradient is divided by loss_scale and clipped as in sgd, and a step that is
-// skipped changes nothing but the gradient.
+// skipped changes nothing but the gradient. The moments are stored as the weight is, or in f32 beside a weight of 16 bits. What
+// is stored in 16 bits is rounded as in sgd, both moments with the same random number.
 //
 // count_update(updates f64[1], scalars, gradient_norm?) -> updates + 1, or unchanged where the step is skipped: the bias
 // correction counts the updates that were made.
@@ -23,30 +29,22 @@ void require_fraction(const Attributes& attributes, const char* name) {
     throw_user_error("{} {} is not in [0, 1)", name, value);
 }
 
-void check_settings(const Attributes& settings) {
-  require_fraction(settings, "beta1");
-  require_fraction(settings, "beta2");
-  if (!(settings.real("epsilon") > 0)) throw_user_error("epsilon {} is not above 0", settings.real("epsilon"));
-  if (!(settings.real("weight_decay") >= 0)) throw_user_error("weight decay {} is negative", settings.real("weight_decay"));
-}
-
-void require_updates(const Type& type) {
-  if (type != updates_type())
-    throw_user_error("the count of updates is {}; it must be {}", to_string(type), to_string(updates_type()));
-}
-
-void require_norm(const OpCall& call, std::size_t at) {
-  if (call.inputs.size() > at && call.inputs[at] != gradient_norm_type())
-    throw_user_error("the gradient norm is {}; it must be {}", to_string(call.inputs[at]), to_string(gradient_norm_type()));
+void require_moments(const Type& weight, const Type& first, const Type& second) {
+  require_shape(first, weight.shape, "the first moment");
+  require_shape(second, weight.shape, "the second moment");
+  if (first.dtype != second.dtype || (first.dtype != weight.dtype && first.dtype != statistics_dtype(weight.dtype))) {
+    throw_user_error("the moments of {} are {} and {}; both must be as it is, or f32", to_string(weight), to_string(first),
+                     to_string(second));
+  }
 }
 
 std::vector<Type> infer(const OpCall& call) {
-  check_settings(call.attributes);
+  check_adamw_settings(call.attributes);
+  require_rounding_key(call.attributes);
   require_inputs(call, 6, 7);
   require_shape(call.inputs[1], call.inputs[0].shape, "the gradient");
   require_scalars(call.inputs[2]);
-  require_shape(call.inputs[3], call.inputs[0].shape, "the first moment");
-  require_shape(call.inputs[4], call.inputs[0].shape, "the second moment");
+  require_moments(call.inputs[0], call.inputs[3], call.inputs[4]);
   require_updates(call.inputs[5]);
   require_norm(call, 6);
   return {call.inputs[0], call.inputs[1], call.inputs[3], call.inputs[4]};
@@ -68,17 +66,65 @@ constexpr UpdateFacts kUpdate{.states = [](const Attributes&) { return std::size
                                 return "AdamW squares the whole gradient; use sgd, or leave out the pass";
                               }}};
 
-Attributes defaults() { return {{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 1e-2}}; }
+Attributes defaults() {
+  return {{"beta1", 0.9},
+          {"beta2", 0.999},
+          {"epsilon", 1e-8},
+          {"weight_decay", 1e-2},
+          {"decay_norms", std::int64_t{0}},   // 1: parameters of one dimension decay, too
+          {"moment_bits", std::int64_t{0}}};  // 32 or 16 for all parameters; 0: 16 for those of 16 bits
+}
 
-ParameterUpdate update_of(const Type& parameter, const Attributes& settings) {
-  return {.op = &adamw,
-          .states = {{"first_moment", "first_moment", parameter}, {"second_moment", "second_moment", parameter}},
-          .attributes = settings};
+void check_settings(const Attributes& settings) {
+  check_adamw_settings(settings);
+  if (const std::int64_t bits = settings.integer("moment_bits"); bits != 0 && bits != 16 && bits != 32)
+    throw_user_error("moments of {} bits are not possible; use 32 or 16", bits);
+}
+
+bool has_narrow_moments(const Type& parameter, std::int64_t bits) {
+  if (bits_per_element(parameter.dtype) == 16) return bits != 32;
+  // Small ones (of normalization, biases) take few bytes and are sensitive.
+  return bits == 16 && parameter.dtype == DType::f32 && parameter.elements() >= kLeastQuantizedElements;
+}
+
+ParameterUpdate update_of(const UpdatedParameter& parameter, const Attributes& settings) {
+  ParameterUpdate update{.op = &adamw, .states = {}, .attributes = {}};
+  for (const char* name : {"beta1", "beta2", "epsilon"}) update.attributes.set(name, settings.real(name));
+  const bool decays = !parameter.is_vector || settings.integer("decay_norms") != 0;
+  update.attributes.set("weight_decay", decays ? settings.real("weight_decay") : 0.0);
+  const Type& type = parameter.type;
+  const bool is_narrow = has_narrow_moments(type, settings.integer("moment_bits"));
+  const Type moments = stored_as(type, is_narrow ? DType::f16 : statistics_dtype(type.dtype));
+  update.states = {{"first_moment", "first_moment", moments}, {"second_moment", "second_moment", moments}};
+  if (is_narrow) {
+    update.op = &adamw_scaled;
+    update.states.push_back({"moment_scales", "moment_scales", moment_scales_type()});
+  }
+  return update;
 }
 
 }  // namespace
 
+void check_adamw_settings(const Attributes& settings) {
+  require_fraction(settings, "beta1");
+  require_fraction(settings, "beta2");
+  if (!(settings.real("epsilon") > 0)) throw_user_error("epsilon {} is not above 0", settings.real("epsilon"));
+  if (!(settings.real("weight_decay") >= 0)) throw_user_error("weight decay {} is negative", settings.real("weight_decay"));
+}
+
+void require_updates(const Type& type) {
+  if (type != updates_type())
+    throw_user_error("the count of updates is {}; it must be {}", to_string(type), to_string(updates_type()));
+}
+
+void require_norm(const OpCall& call, std::size_t at) {
+  if (call.inputs.size() > at && call.inputs[at] != gradient_norm_type())
+    throw_user_error("the gradient norm is {}; it must be {}", to_string(call.inputs[at]), to_string(gradient_norm_type()));
+}
+
 Type updates_type() { return {.dtype = DType::f64, .shape = {1}}; }
+
+Type moment_scales_type() { return {.dtype = DType::f32, .shape = {2}}; }
 
 constinit const OpDef adamw{.name = "adamw",
                             .infer = infer,

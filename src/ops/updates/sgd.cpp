@@ -94,7 +94,8 @@ void check_settings(const Attributes& settings) {
     throw_user_error("a momentum in 8 bits needs a momentum above 0; set one or leave out --momentum-bits");
 }
 
-ParameterUpdate update_of(const Type& parameter, const Attributes& settings) {
+ParameterUpdate update_of(const UpdatedParameter& updated, const Attributes& settings) {
+  const Type& parameter = updated.type;
   ParameterUpdate update{.op = &sgd, .states = {}, .attributes = {}};
   for (const char* name : {"momentum", "weight_decay"}) update.attributes.set(name, settings.real(name));
   update.attributes.set("nesterov", settings.integer("nesterov"));
@@ -127,10 +128,7 @@ Attributes sgd_settings(const SgdSettings& settings) {
           {"momentum_bits", std::int64_t{settings.momentum_bits}}};
 }
 
-constinit const UpdateRule sgd_rule{.name = "sgd",
-                                    .defaults = [] { return sgd_settings({}); },
-                                    .check = check_settings,
-                                    .update_of = update_of,
-                                    .rounds_stochastically = true};
+constinit const UpdateRule sgd_rule{
+    .name = "sgd", .defaults = [] { return sgd_settings({}); }, .check = check_settings, .update_of = update_of};
 
 }  // namespace snug::ops

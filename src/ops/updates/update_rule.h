@@ -12,6 +12,12 @@
 
 namespace snug::ops {
 
+// What a rule is told of a parameter.
+struct UpdatedParameter {
+  Type type;
+  bool is_vector = false;  // a number for each channel: a bias, or of a normalization
+};
+
 // The parts of one parameter's update.
 struct ParameterUpdate {
   struct Kept {
@@ -19,7 +25,7 @@ struct ParameterUpdate {
     std::string suffix;   // of the state's name, after the parameter's and a point
     Type type;            // it starts at zero
   };
-  const OpDef* op = nullptr;
+  const OpDef* op = nullptr;  // it knows the attributes `stochastic` and `key`
   std::vector<Kept> states;
   Attributes attributes;  // of the op
 };
@@ -30,8 +36,7 @@ struct UpdateRule {
   Attributes (*defaults)() = nullptr;
   // UserError about settings that are not possible, alone or together.
   void (*check)(const Attributes& settings) = nullptr;
-  ParameterUpdate (*update_of)(const Type& parameter, const Attributes& settings) = nullptr;
-  bool rounds_stochastically = false;  // its op knows the attributes `stochastic` and `key`
+  ParameterUpdate (*update_of)(const UpdatedParameter& parameter, const Attributes& settings) = nullptr;
 };
 
 extern const UpdateRule sgd_rule;
@@ -58,8 +63,7 @@ struct UpdateOptions {
   // The update checks whether all gradients are finite, and skips itself where one is not: for
   // dynamic loss scaling.
   bool finds_overflow = false;
-  // 16-bit parameters and optimizer states are rounded stochastically after each update, not to
-  // nearest.
+  // What has 16 bits of parameters and optimizer states is rounded stochastically after each update, not to nearest.
   bool stochastic_rounding = false;
 
   bool looks_at_all_gradients() const { return clip_norm > 0 || finds_overflow; }

@@ -7,6 +7,7 @@
 #include "ir/builder.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/sparse/sparse.h"
 #include "passes/remove_states.h"
 
 namespace snug {
@@ -20,6 +21,7 @@ class UpdateAdder {
         options_(options),
         rule_(ops::find_update_rule(options.rule)),
         first_new_(program.states.size()),
+        store_(ops::sparse_store(program)),
         builder_(program.states, update_) {
     if (!(options.clip_norm >= 0))
       throw_user_error("gradients cannot be clipped to {}; use a number above 0, or 0 for no clipping", options.clip_norm);
@@ -95,23 +97,42 @@ class UpdateAdder {
             .front();
   }
 
-  void count_update() {
-    if (program_.updates.valid()) return;
-    program_.updates = add_state({.name = "updates", .type = ops::updates_type(), .role = Role::optimizer});
-    std::vector<ValueId> inputs{builder_.read(program_.updates), builder_.read(program_.scalars)};
+  // How often the parameter was updated since what is kept beside it was reset, this time included. Where a parameter's elements
+  // move, that is another number than the program's.
+  StateId count_update(StateId parameter) {
+    const bool is_moved = std::ranges::any_of(program_.sections, [&](const Section& section) {
+      return std::ranges::any_of(section.nodes, [&](const Node& node) { return moved_by(node, section) == parameter; });
+    });
+    if (!is_moved && program_.updates.valid()) return program_.updates;
+    const std::string& name = program_.state(parameter).name;
+    State count{.name = "updates", .type = ops::updates_type(), .role = Role::optimizer};
+    if (is_moved) {
+      count.name = name + ".updates";
+      count.owner = parameter;
+      count.purpose = "updates";
+    }
+    const std::string layer = is_moved ? name : count.name;
+    const StateId updates = add_state(std::move(count));
+    if (!is_moved) program_.updates = updates;
+    std::vector<ValueId> inputs{builder_.read(updates), builder_.read(program_.scalars)};
     if (norm_.valid()) inputs.push_back(norm_);
     builder_.emit(ops::count_update, std::move(inputs), {},
-                  {.layer = "updates", .role = Role::optimizer, .phase = Phase::update, .writes = {program_.updates}});
+                  {.layer = layer, .role = Role::optimizer, .phase = Phase::update, .writes = {updates}});
+    return updates;
   }
 
   void add_update_of(const Trained& trained, const Attributes& settings) {
     const State parameter = program_.state(trained.parameter);
-    ops::ParameterUpdate update = rule_.update_of(parameter.type, settings_of(parameter, settings));
-    if (update.op->update->reads_updates) count_update();
+    const bool is_vector = parameter.type.shape.rank() < 2 && trained.parameter != store_;
+    ops::ParameterUpdate update =
+        rule_.update_of({.type = parameter.type, .is_vector = is_vector}, settings_of(parameter, settings));
+    const StateId updates = update.op->update->reads_updates ? count_update(trained.parameter) : StateId::none();
     std::vector<ValueId> inputs{builder_.read(trained.parameter), builder_.read(trained.gradient),
                                 builder_.read(program_.scalars)};
     std::vector<StateId> writes{trained.parameter, trained.gradient};
+    bool has_16_bits = bits_per_element(parameter.type.dtype) == 16;
     for (ops::ParameterUpdate::Kept& kept : update.states) {
+      has_16_bits = has_16_bits || bits_per_element(kept.type.dtype) == 16;
       writes.push_back(add_state({.name = fmt::format("{}.{}", parameter.name, kept.suffix),
                                   .type = std::move(kept.type),
                                   .role = Role::optimizer,
@@ -119,12 +140,9 @@ class UpdateAdder {
                                   .purpose = std::move(kept.purpose)}));
       inputs.push_back(builder_.read(writes.back()));
     }
-    if (update.op->update->reads_updates) inputs.push_back(builder_.read(program_.updates));
+    if (updates.valid()) inputs.push_back(builder_.read(updates));
     if (norm_.valid()) inputs.push_back(norm_);
-    if (options_.stochastic_rounding && bits_per_element(parameter.type.dtype) == 16) {
-      if (!rule_.rounds_stochastically)
-        throw_user_error("the update rule '{}' rounds 16 bits to nearest alone; say rounding = nearest, --rounding nearest",
-                         rule_.name);
+    if (options_.stochastic_rounding && has_16_bits) {
       update.attributes.set("stochastic", std::int64_t{1});
       update.attributes.set("key", static_cast<std::int64_t>(trained.parameter.index()));
     }
@@ -143,6 +161,11 @@ class UpdateAdder {
     }
   }
 
+  // The parameter whose elements the node moves; none: it moves none.
+  static StateId moved_by(const Node& node, const Section& section) {
+    return node.op->moves_elements ? section.state_of(node.outputs.front()) : StateId::none();
+  }
+
   // What was kept for elements that have moved elsewhere does not apply to those that are there now.
   void clear_beside_moved(Section& section) {
     for (std::size_t at = 0; at < section.nodes.size(); ++at) {
@@ -151,7 +174,7 @@ class UpdateAdder {
   }
 
   void clear_beside_moved(Section& section, std::size_t at) {
-    const StateId moved = section.state_of(section.nodes[at].outputs.front());
+    const StateId moved = moved_by(section.nodes[at], section);
     const Type& type = program_.state(moved).type;
     SectionBuilder builder(program_.states, section);
     bool takes_one = false;
@@ -172,6 +195,7 @@ class UpdateAdder {
   const ops::UpdateOptions& options_;
   const ops::UpdateRule& rule_;
   std::size_t first_new_;         // of the states that are added here
+  StateId store_;                 // of sparse weights
   std::vector<Trained> trained_;  // in the order of the parameters
   Section update_{.kind = SectionKind::update, .values = {}, .nodes = {}};
   SectionBuilder builder_;

@@ -1,6 +1,7 @@
 // One op by the CPU backend, on as many threads as are asked for.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,9 +12,9 @@
 
 namespace snug::backends {
 
-// All outputs; the kernel that ran must be called so.
+// All outputs; the kernel that ran, with workspace within the limit, must be called so.
 inline std::vector<Tensor> run_all_on_cpu(std::string_view kernel_name, const OpDef& op, std::vector<Tensor> inputs,
-                                          const Attributes& attributes, int threads) {
+                                          const Attributes& attributes, int threads, std::optional<Bytes> workspace_limit = {}) {
   std::vector<Type> types;
   std::vector<Operand> operands;
   for (Tensor& input : inputs) {
@@ -21,7 +22,8 @@ inline std::vector<Tensor> run_all_on_cpu(std::string_view kernel_name, const Op
     operands.push_back(input.operand());
   }
   const std::vector<Type> output_types = infer_types(op, {types, attributes});
-  const Backend backend = cpu_backend(threads);
+  Backend backend = cpu_backend(threads);
+  backend.workspace_limit = workspace_limit;
   Accept accept;
   const KernelDef* kernel =
       backend.choose({.op = op, .attributes = attributes, .inputs = types, .outputs = output_types, .threads = threads}, accept);

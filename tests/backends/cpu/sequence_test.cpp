@@ -87,6 +87,47 @@ TEST_P(CpuSequence, TablesAndTheirGradients) {
   }
 }
 
+// Two query heads to a head of keys, tiles that are not whole, and blocks of the generator that serve several keys or do not.
+TEST_P(CpuSequence, AttentionAndItsGradients) {
+  constexpr std::int64_t kExamples = 3, kHeads = 4, kKvHeads = 2, kSize = 24;
+  for (const std::int64_t length : {132, 65}) {
+    for (const std::int64_t causal : {0, 1}) {
+      const std::int64_t rows = kExamples * length;
+      const Attributes attributes{{"heads", kHeads}, {"kv_heads", kKvHeads},   {"causal", causal},          {"scale", 0.2},
+                                  {"dropout", 0.1},  {"key", std::int64_t{3}}, {"rows_per_example", length}};
+      const Tensor qkv = real({rows, (kHeads + 2 * kKvHeads) * kSize}, 1), dy = real({rows, kHeads * kSize}, 2);
+      const Tensor scalars = Tensor::scalars({.seed = 5, .step = 3, .first_example = 11, .valid_examples = 3});
+      const Tensor lengths({.dtype = DType::i32, .shape = {kExamples}}, {static_cast<double>(length), 70, 0});
+      expect_same_bits_on_any_threads({"simd_attention", ops::attention, {qkv, scalars, lengths}, attributes});
+      expect_same_bits_on_any_threads(
+          {"simd_attention_probabilities", ops::attention_probabilities, {qkv, scalars, lengths}, attributes});
+
+      const std::vector<Tensor> y = run_all_on_cpu("simd_attention", ops::attention, {qkv, scalars, lengths}, attributes, 1);
+      const std::vector<Tensor> probabilities =
+          run_all_on_cpu("simd_attention_probabilities", ops::attention_probabilities, {qkv, scalars, lengths}, attributes, 1);
+      const std::vector<Tensor> from_sums{dy, qkv, y[0], y[1], scalars, lengths};
+      const std::vector<Tensor> from_probabilities{dy, qkv, probabilities[0], scalars, lengths};
+      expect_same_bits_on_any_threads({"simd_attention_grad", ops::attention_grad, from_sums, attributes});
+      expect_same_bits_on_any_threads(
+          {"simd_attention_grad_probabilities", ops::attention_grad_probabilities, from_probabilities, attributes});
+
+      // With less workspace, for the same bits.
+      const Bytes limit(140 << 10);
+      const Tensor whole = run_all_on_cpu("simd_attention_grad", ops::attention_grad, from_sums, attributes, 1)[0];
+      const Tensor whole_from_probabilities = run_all_on_cpu(
+          "simd_attention_grad_probabilities", ops::attention_grad_probabilities, from_probabilities, attributes, 1)[0];
+      for (const int threads : {1, 2}) {
+        const Bytes limit_of_all(limit.count() * threads);
+        EXPECT_TRUE(whole.same_bytes(
+            run_all_on_cpu("simd_attention_grad_blocks", ops::attention_grad, from_sums, attributes, threads, limit_of_all)[0]));
+        EXPECT_TRUE(whole_from_probabilities.same_bytes(run_all_on_cpu("simd_attention_grad_probabilities_blocks",
+                                                                       ops::attention_grad_probabilities, from_probabilities,
+                                                                       attributes, threads, limit_of_all)[0]));
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Stored, CpuSequence, testing::Values(DType::f32, DType::bf16, DType::f16),
                          [](const auto& parameter) { return std::string(name_of(parameter.param)); });
 

@@ -1,8 +1,11 @@
 #include "backends/cpu/simd/update.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
+#include "ops/updates/adamw.h"
 #include "ops/updates/quantized_momentum.h"
 
 // See loops.cpp for how a file is compiled.
@@ -41,23 +44,84 @@ void sgd(const UpdateRule& rule, const SgdArrays<T>& a, std::int64_t first, std:
                     });
 }
 
-template <typename T>
-void adamw(const AdamwRule& rule, const AdamwArrays<T>& a, std::int64_t first, std::int64_t count) {
-  for_each_vector(count, [&](auto d, std::int64_t k) {
+// What an element's moments become, by a gradient that is scaled already.
+template <typename D>
+struct Moments {
+  Moments(D d, const AdamwRule& rule, hn::Vec<D> gradient, hn::Vec<D> old_first, hn::Vec<D> old_second)
+      : first(hn::Add(hn::Mul(hn::Set(d, rule.first_decay), old_first), hn::Mul(hn::Set(d, 1 - rule.first_decay), gradient))),
+        second(hn::Add(hn::Mul(hn::Set(d, rule.second_decay), old_second),
+                       hn::Mul(hn::Mul(hn::Set(d, 1 - rule.second_decay), gradient), gradient))) {}
+
+  hn::Vec<D> first, second;
+};
+
+// Moments that are read from their places, times scales.
+template <typename T, typename M, typename D>
+HWY_INLINE Moments<D> moved_moments(D d, const AdamwRule& rule, const AdamwArrays<T, M>& a, MomentPair scales, std::int64_t i) {
+  return {d, rule, hn::Mul(load(d, a.gradient + i), hn::Set(d, rule.gradient_scale)),
+          hn::Mul(load(d, a.first + i), hn::Set(d, scales.first)), hn::Mul(load(d, a.second + i), hn::Set(d, scales.second))};
+}
+
+template <typename D>
+HWY_INLINE hn::Vec<D> adamw_weight(D d, const AdamwRule& rule, const Moments<D>& moved, hn::Vec<D> weight) {
+  const auto length = hn::Add(hn::Div(hn::Sqrt(moved.second), hn::Set(d, rule.second_bias)), hn::Set(d, rule.epsilon));
+  const auto step = hn::Mul(hn::Set(d, rule.rate), hn::Div(moved.first, length));
+  return hn::Sub(hn::Mul(weight, hn::Set(d, rule.keeps)), step);
+}
+
+template <typename T, typename M>
+void adamw(const AdamwRule& rule, const AdamwArrays<T, M>& a, std::int64_t first, std::int64_t count) {
+  const auto step = [&](auto d, std::int64_t k, const std::uint32_t* words) {
     const std::int64_t i = first + k;
-    const auto set = [&](float value) { return hn::Set(d, value); };
-    const auto gradient = hn::Mul(load(d, a.gradient + i), set(rule.gradient_scale));
-    const auto moment =
-        hn::Add(hn::Mul(set(rule.first_decay), load(d, a.first + i)), hn::Mul(set(1 - rule.first_decay), gradient));
-    const auto square = hn::Mul(hn::Mul(set(1 - rule.second_decay), gradient), gradient);
-    const auto second = hn::Add(hn::Mul(set(rule.second_decay), load(d, a.second + i)), square);
-    const auto length = hn::Add(hn::Div(hn::Sqrt(second), set(rule.second_bias)), set(rule.epsilon));
-    const auto weight = hn::Mul(load(d, a.weight + i), set(rule.keeps));
-    store(hn::Sub(weight, hn::Mul(set(rule.rate), hn::Div(moment, length))), d, a.new_weight + i);
-    store(moment, d, a.new_first + i);
-    store(second, d, a.new_second + i);
+    const Chances<decltype(d)> chances(words);
+    const auto moved = moved_moments(d, rule, a, {1, 1}, i);
+    chances.store_weight(adamw_weight(d, rule, moved, load(d, a.weight + i)), d, a.new_weight + i);
+    chances.store_momentum(moved.first, d, a.new_first + i);
+    chances.store_momentum(moved.second, d, a.new_second + i);
     store(hn::Zero(d), d, a.new_gradient + i);
+  };
+  for_each_drawn<T>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count, step);
+}
+
+template <typename T>
+MomentPair largest_moments(const AdamwRule& rule, const AdamwArrays<T, Half>& a, MomentPair scales, std::int64_t first,
+                           std::int64_t count) {
+  const Floats wide;
+  auto first_sizes = hn::Zero(wide), second_sizes = hn::Zero(wide);
+  MomentPair rest{0, 0};
+  const auto size = [](auto d, auto moment) { return hn::IfThenElse(hn::IsFinite(moment), hn::Abs(moment), hn::Zero(d)); };
+  for_each_vector(count, [&](auto d, std::int64_t k) {
+    const auto moved = moved_moments(d, rule, a, scales, first + k);
+    if constexpr (std::is_same_v<decltype(d), Floats>) {
+      first_sizes = hn::Max(first_sizes, size(d, moved.first));
+      second_sizes = hn::Max(second_sizes, size(d, moved.second));
+    } else {
+      rest.first = std::max(rest.first, hn::GetLane(size(d, moved.first)));
+      rest.second = std::max(rest.second, hn::GetLane(size(d, moved.second)));
+    }
   });
+  return {.first = std::max(rest.first, hn::GetLane(hn::MaxOfLanes(wide, first_sizes))),
+          .second = std::max(rest.second, hn::GetLane(hn::MaxOfLanes(wide, second_sizes)))};
+}
+
+template <typename T>
+void adamw_scaled(const AdamwRule& rule, const AdamwArrays<T, Half>& a, MomentPair scales, MomentPair new_scales,
+                  std::int64_t first, std::int64_t count) {
+  const float first_inverse = 1 / new_scales.first, second_inverse = 1 / new_scales.second;  // exact: powers of two
+  const auto step = [&](auto d, std::int64_t k, const std::uint32_t* words) {
+    const std::int64_t i = first + k;
+    const Chances<decltype(d)> chances(words);
+    const auto moved = moved_moments(d, rule, a, scales, i);
+    chances.store_weight(adamw_weight(d, rule, moved, load(d, a.weight + i)), d, a.new_weight + i);
+    chances.store_momentum(hn::Mul(moved.first, hn::Set(d, first_inverse)), d, a.new_first + i);
+    const auto second = hn::Mul(moved.second, hn::Set(d, second_inverse));
+    const auto least = hn::Set(d, ops::kLeastStoredMoment);
+    const auto vanishes = hn::And(hn::Gt(moved.second, hn::Zero(d)), hn::Lt(second, least));
+    chances.store_momentum(hn::IfThenElse(vanishes, least, second), d, a.new_second + i);
+    store(hn::Zero(d), d, a.new_gradient + i);
+  };
+  // Moments are drawn for beside a weight in floats, too.
+  for_each_drawn<Half>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count, step);
 }
 
 // The momentum of a vector of codes, under a scale of 1.
@@ -131,7 +195,13 @@ void combine(const Combination<T>& arrays, float a, float b, const Rounding& rou
 }
 
 template <typename T>
-constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>, .adamw = adamw<T>, .sgd_quantized = sgd_quantized<T>, .combine = combine<T>};
+constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>,
+                                      .adamw = adamw<T, T>,
+                                      .adamw_with_floats = adamw<T, float>,
+                                      .largest_moments = largest_moments<T>,
+                                      .adamw_scaled = adamw_scaled<T>,
+                                      .sgd_quantized = sgd_quantized<T>,
+                                      .combine = combine<T>};
 
 SNUG_DEFINE_TABLES(UpdateLoops)
 

@@ -48,13 +48,21 @@ struct AdamwRule {
   float rate;            // learning rate / (1 - beta1^t)
   float second_bias;     // sqrt(1 - beta2^t)
   float gradient_scale;  // 1 / loss scale, and what clips
+  Rounding rounding;
 };
 
-// Where everything is read and written: the same places or others.
-template <typename T>
+// Where everything is read and written: the same places or others. Moments are stored as M.
+template <typename T, typename M>
 struct AdamwArrays {
-  const T *weight, *gradient, *first, *second;
-  T *new_weight, *new_gradient, *new_first, *new_second;
+  const T *weight, *gradient;
+  const M *first, *second;
+  T *new_weight, *new_gradient;
+  M *new_first, *new_second;
+};
+
+// Two numbers about the first and the second moments of a tensor.
+struct MomentPair {
+  float first, second;
 };
 
 template <typename T>
@@ -68,8 +76,15 @@ template <typename T>
 struct UpdateLoops {
   // One step of SGD for elements [first, first + count); clears the gradient. `first` is a multiple of 4.
   void (*sgd)(const UpdateRule& rule, const SgdArrays<T>& arrays, std::int64_t first, std::int64_t count);
-  // One step of AdamW (ops/updates/adamw.cpp), one rounding per operation, to nearest; clears the gradient.
-  void (*adamw)(const AdamwRule& rule, const AdamwArrays<T>& arrays, std::int64_t first, std::int64_t count);
+  // One step of AdamW (ops/updates/adamw.cpp), one rounding per operation; clears the gradient. `first` is a multiple of 4.
+  void (*adamw)(const AdamwRule& rule, const AdamwArrays<T, T>& arrays, std::int64_t first, std::int64_t count);
+  void (*adamw_with_floats)(const AdamwRule& rule, const AdamwArrays<T, float>& arrays, std::int64_t first, std::int64_t count);
+  // The same with moments in halves times a scale (ops/updates/adamw.h): the largest sizes of the new moments that are finite,
+  // and the step with moments stored in new scales.
+  MomentPair (*largest_moments)(const AdamwRule& rule, const AdamwArrays<T, Half>& arrays, MomentPair scales, std::int64_t first,
+                                std::int64_t count);
+  void (*adamw_scaled)(const AdamwRule& rule, const AdamwArrays<T, Half>& arrays, MomentPair scales, MomentPair new_scales,
+                       std::int64_t first, std::int64_t count);
   // One block, of at most ops::kMomentumBlock elements, from element `first` of the weight on.
   void (*sgd_quantized)(const UpdateRule& rule, const QuantizedSgdBlock<T>& block, std::int64_t first, std::int64_t count);
   // out = a one + b other for elements [first, first + count); `first` is a multiple of 4.

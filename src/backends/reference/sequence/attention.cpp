@@ -34,7 +34,7 @@ class Attention {
         dropout_(call.attributes.real("dropout")),
         key_(static_cast<std::uint64_t>(call.attributes.integer("key"))) {}
 
-  const Geometry g;  // NOLINT: a constant
+  const Geometry g;
 
   const T* query(Place q) const { return &qkv_(q.n * g.length + q.t, g.query_column(q.h)); }
   // Of head q.h, the key and value at position t.

@@ -39,8 +39,8 @@ class Classifier {
     if (own == 5) row_weights_ = reinterpret_cast<const T*>(call.inputs[4].data);
   }
 
-  const std::int64_t rows, classes, columns;  // NOLINT: constants
-  const Scalars scalars;                      // NOLINT: a constant
+  const std::int64_t rows, classes, columns;
+  const Scalars scalars;
 
   const T* x(std::int64_t r) const { return &x_(r); }
   const T* weight(std::int64_t v) const { return &weight_(v); }

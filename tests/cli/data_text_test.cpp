@@ -1,0 +1,116 @@
+// snug data with texts.
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "photos.h"
+#include "support/temporary_folder.h"
+
+namespace snug::cli {
+namespace {
+
+using Json = nlohmann::json;
+using support::TemporaryFolder;
+
+void write(const std::filesystem::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(DataText, InfoCountsTokensAndWhatIsNotUtf8) {
+  const TemporaryFolder folder;
+  write(folder / "a.txt", repeated("abcdefghi\n", 99) +
+                              "abc\xFF\xFE"
+                              "fghi\n");
+  const Ended ended = run_in(folder.path(), {"data", "info", "a.txt", "--length", "90"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(ended.out,
+            "a.txt: 900 training and 100 test tokens, 1.000 per byte\n"
+            "9 training and 2 test examples of 90 tokens\n"
+            "tokenizer bytes with 256 tokens\n"
+            "2 bytes are not UTF-8, the first in a.txt at byte 993\n");
+  const Json json = Json::parse(run_in(folder.path(), {"data", "info", "a.txt", "--json"}).out);
+  EXPECT_EQ(json.at("length"), 256);
+  EXPECT_EQ(json.at("vocabulary"), 256);
+  EXPECT_EQ(json.at("train_tokens"), 900);
+  EXPECT_EQ(json.at("test_bytes"), 100);
+  EXPECT_EQ(json.at("tokens_per_byte"), 1.0);
+  EXPECT_EQ(json.at("bytes_not_utf8"), 2);
+}
+
+TEST(DataText, LearnsATokenizerThatInfoAndTokensTake) {
+  const TemporaryFolder folder;
+  write(folder / "a.txt", repeated("low lower lowest\n", 100));
+  const Ended learned = run_in(folder.path(), {"data", "learn", "a.txt", "--vocabulary", "262", "--out", "bpe/small"});
+  EXPECT_EQ(learned.exit_code, 0) << learned.err;
+  EXPECT_EQ(learned.out, "bpe/small/tokenizer.json: 262 tokens learned from a.txt\n");
+  const Ended info = run_in(folder.path(), {"data", "info", "a.txt", "--tokenizer", "bpe/small", "--length", "8"});
+  EXPECT_EQ(info.exit_code, 0) << info.err;
+  EXPECT_NE(info.out.find("tokenizer bpe/small with 262 tokens\nall of it is UTF-8\n"), std::string::npos) << info.out;
+
+  write(folder / "b.txt", "lowlow!");
+  const Ended tokens = run_in(folder.path(), {"data", "tokens", "b.txt", "--tokenizer", "bpe/small/tokenizer.json"});
+  EXPECT_EQ(tokens.exit_code, 0) << tokens.err;
+  // lo and low are the first merges, 256 and 257; ! is the first of the alphabet.
+  EXPECT_EQ(tokens.out, "257\n257\n0\n");
+  const Json json = Json::parse(run_in(folder.path(), {"data", "tokens", "b.txt", "--json"}).out);
+  EXPECT_EQ(json.at("tokens"), (std::vector<int>{'l', 'o', 'w', 'l', 'o', 'w', '!'}));
+}
+
+TEST(DataText, CheckNamesBadFilesAndCountsWhatIsNotUtf8) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "texts");
+  write(folder / "texts/a.txt", "text");
+  write(folder / "texts/b.txt", "b\xFF");
+  const Ended good = run_in(folder.path(), {"data", "check", "texts"});
+  EXPECT_EQ(good.exit_code, 0) << good.err;
+  EXPECT_EQ(good.out,
+            "texts: all 2 files can be read\n"
+            "1 byte is not UTF-8, the first in texts/b.txt at byte 1; tokenizers take them as they are\n");
+  write(folder / "texts/c.txt", "");
+  const Ended bad = run_in(folder.path(), {"data", "check", "texts"});
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_EQ(bad.out, "texts/c.txt is empty\n");
+  EXPECT_NE(bad.err.find("1 of the 3 files of texts cannot be used; repair or remove it"), std::string::npos) << bad.err;
+  const Json json = Json::parse(run_in(folder.path(), {"data", "check", "texts", "--json"}).out);
+  EXPECT_EQ(json.at("bytes_not_utf8"), 1);
+  EXPECT_EQ(json.at("bad_files")[0].at("file"), "texts/c.txt");
+  EXPECT_EQ(run_in(folder.path(), {"data", "check", "embedded-text"}).out,
+            "embedded-text is part of the program; it has no files to check\n");
+}
+
+TEST(DataText, WhatDoesNotFitIsRefusedInOneSentence) {
+  const TemporaryFolder folder;
+  write(folder / "a.txt", "a short text, of which little can be learned");
+  write(folder / "broken.json", "{");
+  const auto error = [&](const std::vector<std::string>& arguments) {
+    const Ended ended = run_in(folder.path(), arguments);
+    EXPECT_EQ(ended.exit_code, 2);
+    return ended.err;
+  };
+  EXPECT_EQ(
+      error({"data", "info", "a.txt"}),
+      "snug: a.txt has 40 tokens to train on, fewer than the 256 of one example and the one that follows it: give more text or "
+      "a shorter length\n");
+  EXPECT_EQ(error({"data", "info", "a.txt", "--tokenizer", "broken.json"}),
+            "snug: broken.json is not JSON: it is wrong at byte 2\n");
+  EXPECT_EQ(error({"data", "info", "a.txt", "--image-size", "32"}),
+            "snug: a.txt is a text and has no images that could be resized to 32x32\n");
+  EXPECT_EQ(error({"data", "info", "embedded", "--tokenizer", "bytes"}),
+            "snug: embedded has images; --tokenizer and --length are for texts\n");
+  EXPECT_EQ(error({"data", "learn", "a.txt"}),
+            "snug: 'snug data learn' needs the folder for the tokenizer, as in --out my_tokenizer\n");
+  EXPECT_EQ(error({"data", "learn", "a.txt", "--vocabulary", "100", "--out", "x"}),
+            "snug: a vocabulary of 100 is too small: the 256 bytes and the end of a text make 257\n");
+  EXPECT_EQ(error({"data", "learn", "nowhere", "--out", "x"}), "snug: there is no text 'nowhere' to learn from\n");
+  EXPECT_EQ(error({"data", "tokens", "nowhere.txt"}), "snug: nowhere.txt cannot be read: No such file or directory\n");
+  EXPECT_EQ(error({"data", "get", "embedded-text"}),
+            "snug: embedded-text is part of the program; there is nothing to download\n");
+}
+
+}  // namespace
+}  // namespace snug::cli
