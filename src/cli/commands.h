@@ -24,6 +24,7 @@ void run_train(const Flags& flags);
 void run_sweep(const Flags& flags);
 void run_eval(const Flags& flags);
 void run_predict(const Flags& flags);
+void run_generate(const Flags& flags);
 void run_export(const Flags& flags);
 void run_report(const Flags& flags);
 void run_data(const Flags& flags);

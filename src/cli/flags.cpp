@@ -130,6 +130,23 @@ void add_predict_flags(CLI::App& app, Flags& flags) {
   add_json_flag(app, flags);
 }
 
+void add_generate_flags(CLI::App& app, Flags& flags) {
+  add_run_folder(app, flags);
+  add(app, "--prompt", flags.prompt, "TEXT",
+      "the beginning of the text (default: none, where the tokenizer has an end of texts)");
+  add(app, "--tokens", flags.tokens, "N", "how many tokens to write after it, at most (default: 200)");
+  add(app, "--context", flags.context, "N",
+      "how many tokens the whole text may have; memory grows with it (default: the length of the examples in training)");
+  add(app, "--temperature", flags.temperature, "T",
+      "scores are divided by it before one is drawn; 0: always the likeliest token (default: 0.8)");
+  add(app, "--top-k", flags.top_k, "K", "draw among the likeliest K tokens; 0: all (default: 0)");
+  add(app, "--top-p", flags.top_p, "P", "draw among the fewest tokens that have this share of the probability (default: 1)");
+  add_knob(app, flags, "seed", "random seed; the same one writes the same text (default: the run's)");
+  add_knob(app, flags, "tokenizer", "where the run's tokenizer is now, if it has moved");
+  add_where_it_runs(app, flags);
+  add_json_flag(app, flags);
+}
+
 void add_export_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
   add(app, "--to", flags.to, "FILE", "the file to write: safetensors, with PyTorch's parameter names");

@@ -38,6 +38,12 @@ struct Flags {
   bool resume = false;
   bool best = false;
   std::optional<std::string> top;
+  std::optional<std::string> prompt;
+  std::optional<std::string> tokens;
+  std::optional<std::string> context;
+  std::optional<std::string> temperature;
+  std::optional<std::string> top_k;
+  std::optional<std::string> top_p;
 
   std::vector<std::string> disabled_passes;
   std::optional<std::string> dump_after;
@@ -64,6 +70,7 @@ void add_train_flags(CLI::App& app, Flags& flags);
 void add_sweep_flags(CLI::App& app, Flags& flags);
 void add_eval_flags(CLI::App& app, Flags& flags);
 void add_predict_flags(CLI::App& app, Flags& flags);
+void add_generate_flags(CLI::App& app, Flags& flags);
 void add_export_flags(CLI::App& app, Flags& flags);
 void add_report_flags(CLI::App& app, Flags& flags);
 void add_data_flags(CLI::App& app, Flags& flags);

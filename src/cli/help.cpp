@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kColumn = 27;  // where descriptions begin
 
-constexpr std::array<CommandHelp, 9> kHelp{
+constexpr std::array<CommandHelp, 10> kHelp{
     {{"train",
       "MODEL|recipe.toml [flags]",
       {"snug train small-cnn --budget 2MB --epochs 12",
@@ -46,6 +46,11 @@ constexpr std::array<CommandHelp, 9> kHelp{
       "RUN FILES... [flags]",
       {"snug predict runs/wrn-28-2 photo.png", "snug predict runs/wrn-28-2 --best --top 5 *.jpg",
        "snug predict runs/wrn-28-2 photo.png --json"},
+      false},
+     {"generate",
+      "RUN --prompt TEXT [flags]",
+      {"snug generate runs/gpt-small --prompt 'To be'", "snug generate runs/gpt-small --prompt 'To be' --temperature 0",
+       "snug generate runs/gpt-small --prompt 'To be' --tokens 50 --top-k 40 --seed 2"},
       false},
      {"export",
       "RUN --to FILE [flags]",

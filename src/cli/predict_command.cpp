@@ -42,7 +42,8 @@ void run_predict(const Flags& flags) {
       static_cast<std::size_t>(flags.top ? settings::parse_count("--top", *flags.top, {.least = 1, .most = 1'000'000}) : kTop);
   const TrainedRun run = open_run(flags);
   if (run.trained.kind == data::Kind::text) {
-    throw_user_error("'{}' was trained on text; 'snug predict' is for models that tell images apart", run.recipe.model);
+    throw_user_error("'{}' was trained on text, not on images; 'snug generate {}' writes with it", run.recipe.model,
+                     *flags.folder);
   }
   if (flags.files.empty()) {
     throw_user_error("'snug predict' needs image files, as in 'snug predict {} photo.png' (see 'snug predict --help')",

@@ -69,6 +69,20 @@ struct FedEarly {
   std::string_view (*objection)(const Attributes&) = nullptr;
 };
 
+// The op that does an op's work where the rows of an example come one at a time, as when a text is written token by token. What
+// it needs of the rows before is in states, which it writes too:
+//   step(the op's first inputs, states..., positions i32[rows]) -> output 0, states...
+struct InSteps {
+  const OpDef* op = nullptr;  // nullptr: the op does not look beyond its row, and does the same in steps
+  std::size_t inputs = 1;
+  std::span<const std::string_view> attributes = {};  // those that the step has too
+  // The types of the states for examples of at most `context` rows; nullptr: there are none. Their names are those of the step's
+  // further outputs (OpDef::outputs).
+  std::vector<Type> (*states)(const NodeTypes& types, const Attributes& attributes, std::int64_t context) = nullptr;
+  // Why such a node cannot go in steps, as the end of a sentence; empty when it can.
+  std::string_view (*objection)(const NodeTypes& types, const Attributes& attributes) = nullptr;
+};
+
 // Of a loss: what a run reports about it, and what its inputs are.
 struct LossFacts {
   // The names of Metrics::loss and of Metrics::score / Metrics::weight, a share; the second is empty where nothing is counted.
@@ -81,6 +95,7 @@ struct LossFacts {
   // Where the number of classes is found: -1, input 0 has scores in its last dimension, one for each class; else the first
   // dimension of that input, a classifier's weight.
   int classifier = -1;
+  const OpDef* makes_scores = nullptr;  // the scores are what this op makes of input 0 and the classifier's weight
   // A row whose label is no class does not count, as if its weight were 0; otherwise such a label is corrupt data.
   bool ignores_other_labels = false;
 
@@ -136,6 +151,7 @@ struct OpDef {
   int weight_operand = -1;  // the input for which kernels may prefer their own layout; -1: none
   std::span<const Absorption> absorbs = {};
   SignsOnly signs_only = {};
+  InSteps in_steps = {};
   Packing packing = Packing::none;
   const LossFacts* loss = nullptr;      // of a loss: backward starts here, and the recipe needs no gradient of its output
   const UpdateFacts* update = nullptr;  // of an op that moves a parameter

@@ -377,7 +377,7 @@ class Parser {
 }  // namespace
 
 SectionKind parse_section_kind(std::string_view name) {
-  return name == "rewire" ? SectionKind::periodic : parse_enum(name, SectionKind::forward, "section");
+  return name == "rewire" ? SectionKind::periodic : parse_enum(name, SectionKind::decode, "section");
 }
 
 Program parse_program(std::string_view text, OpLookup find_op) { return Parser(find_op).parse(text); }

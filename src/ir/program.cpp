@@ -66,6 +66,8 @@ std::string_view name_of(SectionKind kind) {
       return "derive";
     case SectionKind::forward:
       return "forward";
+    case SectionKind::decode:
+      return "decode";
   }
   return "?";
 }
@@ -87,6 +89,7 @@ Schedule schedule_of(SectionKind kind) {
     case SectionKind::periodic:
       return Schedule::periodically;
     case SectionKind::eval:
+    case SectionKind::decode:
       return Schedule::for_evaluation;
     case SectionKind::derive:
       return Schedule::after_loading;

@@ -37,8 +37,9 @@ enum class Role : std::uint8_t {
 enum class MemorySpace : std::uint8_t { device, host };
 inline constexpr std::array kMemorySpaces{MemorySpace::device, MemorySpace::host};
 enum class Phase : std::uint8_t { init, forward, recompute, backward, update };
-// A model has `init` and `forward`; `differentiate` makes `micro` and `eval` of the latter, `add_update` adds `update`.
-enum class SectionKind : std::uint8_t { init, micro, update, periodic, eval, derive, forward };
+// A model has `init` and `forward`; `differentiate` makes `micro` and `eval` of the latter, `add_update` adds `update`. A program
+// that writes text has `decode` alone, which `decode_only` makes of `eval`.
+enum class SectionKind : std::uint8_t { init, micro, update, periodic, eval, derive, forward, decode };
 // How often a run of the program runs a section of a kind. The periods of `periodically` are data of the run.
 enum class Schedule : std::uint8_t { once, per_microbatch, per_step, periodically, for_evaluation, after_loading, never };
 Schedule schedule_of(SectionKind kind);

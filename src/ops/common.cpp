@@ -50,6 +50,11 @@ void require_example_rows(const Type& type, const Attributes& attributes) {
   require_drawn_rows(type, attributes);
 }
 
+void require_positions_of_rows(const Type& positions, const Type& x) {
+  require_shape(positions, {x.shape[0]}, "the positions");
+  if (positions.dtype != DType::i32) throw_user_error("the positions are {}; they must be i32", name_of(positions.dtype));
+}
+
 void require_epsilon(const OpCall& call) {
   const double epsilon = call.attributes.real("epsilon");
   if (!(epsilon >= 0)) throw_user_error("epsilon {} is negative", epsilon);

@@ -24,6 +24,8 @@ void require_scalars(const Type& type);
 void require_example_rows(const Type& type, const Attributes& attributes);
 // ... of one that draws random numbers: 0 too, where the value does not depend on the examples.
 void require_drawn_rows(const Type& type, const Attributes& attributes);
+// i32, one for each row of `x`.
+void require_positions_of_rows(const Type& positions, const Type& x);
 // An `epsilon` of at least 0, which normalization adds to a variance.
 void require_epsilon(const OpCall& call);
 

@@ -143,12 +143,7 @@ std::optional<std::string> objection(const Knob& knob, const std::vector<T>& val
 }
 
 double parse_number(const Knob& knob, std::string_view name, std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const auto& range = std::get<NumberRange>(knob.values);
-  if (error != std::errc() || end != text.data() + text.size() || !range.holds(value))
-    throw_user_error("{} {}, not '{}'", name, describe(range), text);
-  return value;
+  return parse_number(name, text, std::get<NumberRange>(knob.values));
 }
 
 std::int64_t parse_choice(std::string_view name, Choices choices, std::string_view text) {
@@ -290,6 +285,14 @@ std::string print_value(const Knob& knob, const Recipe& recipe) {
 
 std::int64_t parse_count(std::string_view flag, std::string_view text, const CountRange& range) {
   std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !range.holds(value))
+    throw_user_error("{} {}, not '{}'", flag, describe(range), text);
+  return value;
+}
+
+double parse_number(std::string_view flag, std::string_view text, const NumberRange& range) {
+  double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !range.holds(value))
     throw_user_error("{} {}, not '{}'", flag, describe(range), text);

@@ -129,6 +129,8 @@ std::string print_value(const Knob& knob, const Recipe& recipe);
 
 // The whole number that a flag was given; UserError naming the flag when it is none or out of range.
 std::int64_t parse_count(std::string_view flag, std::string_view text, const CountRange& range);
+// ... any number.
+double parse_number(std::string_view flag, std::string_view text, const NumberRange& range);
 // The size that a flag was given, as in 6.7MB.
 Bytes parse_size(std::string_view flag, std::string_view text);
 

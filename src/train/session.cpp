@@ -13,11 +13,18 @@
 
 namespace snug::train {
 
+namespace {
+
+// The one kind of program that needs no loss.
+bool decodes(const Program& program) { return program.find_section(SectionKind::decode) != nullptr; }
+
+}  // namespace
+
 Session::Session(Plan plan, Backend backend, std::uint64_t seed, Start start)
     : plan_(std::make_unique<const Plan>(std::move(plan))),
       backend_(std::make_unique<const Backend>(std::move(backend))),
       executor_(std::make_unique<Executor>(*plan_, *backend_)),
-      loss_(loss_of(plan_->program)),
+      loss_(decodes(plan_->program) ? ProgramLoss() : loss_of(plan_->program)),
       seed_(seed) {
   const Program& program = plan_->program;
   for (std::size_t s = 0; s < program.states.size(); ++s) {
@@ -39,7 +46,7 @@ Session::Session(Plan plan, Backend backend, std::uint64_t seed, Start start)
 
 void Session::initialize_all_but(std::span<const StateId> given) {
   if (is_initialized_) return;
-  executor_->write_scalars({.seed = seed_});
+  if (plan_->program.find_section(SectionKind::init) != nullptr) executor_->write_scalars({.seed = seed_});
   for (const std::size_t node : init_nodes_without(plan_->program, given)) executor_->run_node(SectionKind::init, node);
   derive();
   is_initialized_ = true;
@@ -169,8 +176,12 @@ void Session::stage(const Examples& examples, std::size_t first, std::size_t cou
   }
 }
 
-Result Session::run(SectionKind kind, const Examples& examples, double total_weight) {
+void Session::check_initialized() const {
   SNUG_CHECK(is_initialized_, "the session of '{}' starts from a file that has not been read", plan_->program.name);
+}
+
+Result Session::run(SectionKind kind, const Examples& examples, double total_weight) {
+  check_initialized();
   const auto microbatch = static_cast<std::size_t>(plan_->program.microbatch);
   const std::size_t total = examples.count;
   SNUG_CHECK(total <= std::numeric_limits<std::uint32_t>::max(), "{} examples in one batch", total);
@@ -226,6 +237,17 @@ void Session::adjust_loss_scale(Result& result) {
 Result Session::evaluate(const Examples& examples) {
   check(examples);
   return run(SectionKind::eval, examples, total_weight(examples));
+}
+
+void Session::decode(const Examples& examples) {
+  check(examples);
+  check_initialized();
+  const auto most = static_cast<std::size_t>(plan_->program.microbatch);
+  SNUG_CHECK(examples.count <= most, "{} examples at once where {} were planned", examples.count, most);
+  stage(examples, 0, examples.count);
+  if (plan_->program.scalars.valid())
+    executor_->write_scalars({.seed = seed_, .step = step_, .valid_examples = static_cast<std::uint32_t>(examples.count)});
+  executor_->run(SectionKind::decode);
 }
 
 void Session::run_periodic() {

@@ -65,6 +65,10 @@ class Session {
   // Any number of examples; weights, statistics and counters stay as they are.
   Result evaluate(const Examples& examples);
 
+  // The next row of each example, at most a microbatch of them, in a program that takes rows one after the other
+  // (passes/model/decode_only.h). Among the inputs are `positions`, i32, one each.
+  void decode(const Examples& examples);
+
   // Runs the program's section `periodic`, if it has one, which for example moves the pattern of sparse weights; keyed by seed
   // and step.
   void run_periodic();
@@ -87,7 +91,7 @@ class Session {
   // update.
   double gradient_norm() const;
   std::uint64_t step() const { return step_; }
-  // The program's loss: which states are its inputs, the names of its metrics.
+  // The program's loss: which states are its inputs, the names of its metrics. Without a node where the program only decodes.
   const ProgramLoss& loss() const { return loss_; }
 
   // What a session has beside its states; with these restored it continues bit-exactly.
@@ -137,6 +141,7 @@ class Session {
   SectionId section_for(SectionKind kind, std::size_t examples) const;
   // Runs `kind` over the examples in microbatches and returns the summed metrics.
   Result run(SectionKind kind, const Examples& examples, double total_weight);
+  void check_initialized() const;
   void stage(const Examples& examples, std::size_t first, std::size_t count);
   void check(const Examples& examples) const;
   std::span<const std::byte> bytes_of(const Examples& examples, StateId input) const;

@@ -159,6 +159,24 @@ constexpr std::array<std::string_view, 2> kOutputs{"y", "log_sum_exp"};
 
 void without_dropout(Attributes& attributes) { attributes.set("dropout", 0.0); }
 
+constexpr std::array<std::string_view, 3> kStepAttributes{"heads", "kv_heads", "scale"};
+
+// Keys and values of the rows so far.
+std::vector<Type> states_of_step(const NodeTypes& types, const Attributes& attributes, std::int64_t context) {
+  const Type& qkv = types.inputs[0];
+  const auto g = AttentionGeometry::from(qkv.shape, attributes);
+  const Type cache{.dtype = qkv.dtype, .shape = {qkv.shape[0] * context, g.kv_heads * g.head_size}};
+  return {cache, cache};
+}
+
+std::string_view objection_to_steps(const NodeTypes& types, const Attributes& attributes) {
+  if (attributes.integer("causal") == 0) return "it sees rows that come later";
+  return types.inputs.size() > 2 ? "its examples have lengths" : "";
+}
+
+constexpr InSteps kInSteps{
+    .op = &attention_step, .inputs = 1, .attributes = kStepAttributes, .states = states_of_step, .objection = objection_to_steps};
+
 }  // namespace
 
 constinit const OpDef attention{.name = "attention",
@@ -166,7 +184,8 @@ constinit const OpDef attention{.name = "attention",
                                 .flops = flops<2, 5, 0>,
                                 .gradients = kRecipes,
                                 .outputs = kOutputs,
-                                .for_evaluation = without_dropout};
+                                .for_evaluation = without_dropout,
+                                .in_steps = kInSteps};
 
 // From rounded queries and keys the exponentials would not belong to the log_sum_exp.
 constinit const OpDef attention_grad{

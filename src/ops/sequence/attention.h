@@ -44,6 +44,21 @@ struct AttentionGeometry {
   std::int64_t pairs() const;
 };
 
+// Of attention_step, which has one query of each example and the keys before it.
+struct StepGeometry {
+  std::int64_t examples, context;  // R and C
+  std::int64_t heads, kv_heads;    // H and K
+  std::int64_t head_size;          // S
+
+  // UserError when qkv [R,(H+2K)*S], keys [R*C,K*S] and the attributes do not go together.
+  static StepGeometry from(const Shape& qkv, const Shape& keys, const Attributes& attributes);
+
+  std::int64_t heads_per_kv_head() const { return heads / kv_heads; }
+  std::int64_t columns() const { return (heads + 2 * kv_heads) * head_size; }  // of qkv
+  std::int64_t width() const { return heads * head_size; }                     // of the result
+  std::int64_t kv_width() const { return kv_heads * head_size; }               // of keys and values
+};
+
 // What `dropout_word` takes for one probability. `example` is counted within the step: first_example + n.
 SNUG_HOST_DEVICE constexpr std::uint64_t attention_dropout_element(std::uint64_t example, std::uint64_t heads,
                                                                    std::uint64_t length, std::uint64_t head, std::uint64_t query,

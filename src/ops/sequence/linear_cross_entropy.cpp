@@ -78,6 +78,7 @@ constexpr LossFacts kFacts{.metrics = {"loss", "accuracy"},
                            .labels = 2,
                            .weights = 4,
                            .classifier = 1,
+                           .makes_scores = &linear,
                            .ignores_other_labels = true};
 
 }  // namespace

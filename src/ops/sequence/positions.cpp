@@ -50,6 +50,21 @@ void build_gradient(GradientContext& context) {
 
 constexpr std::array<GradientRecipe, 1> kRecipes{{{.name = "nothing", .build = build_gradient}}};
 
+// add_positions_at(x [R,D], table [C,D], positions i32[R]) -> x plus, in each row, the row of the table for its position; nothing
+// is added where the table has no such row
+std::vector<Type> infer_at(const OpCall& call) {
+  require_inputs(call, 3);
+  const Type& x = call.inputs[0];
+  const Type& table = call.inputs[1];
+  require_rank(x, 2, "the value");
+  require_rank(table, 2, "the table");
+  require_shape(table, {table.shape[0], x.shape[1]}, "the table");
+  require_positions_of_rows(call.inputs[2], x);
+  return {x};
+}
+
+constexpr InSteps kInSteps{.op = &add_positions_at, .inputs = 2};
+
 }  // namespace
 
 constinit const OpDef add_positions{.name = "add_positions",
@@ -58,9 +73,13 @@ constinit const OpDef add_positions{.name = "add_positions",
                                     .gradients = kRecipes,
                                     .in_place = kFirstInPlace,
                                     .cheap_to_recompute = true,
-                                    .pointwise = true};
+                                    .pointwise = true,
+                                    .in_steps = kInSteps};
 
 constinit const OpDef add_positions_grad{
     .name = "add_positions_grad", .infer = infer_grad, .flops = flops_per_input_element<1>, .may_accumulate = true};
+
+constinit const OpDef add_positions_at{
+    .name = "add_positions_at", .infer = infer_at, .flops = flops_per_output_element<1>, .in_place = kFirstInPlace};
 
 }  // namespace snug::ops

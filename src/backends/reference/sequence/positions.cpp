@@ -34,9 +34,26 @@ void run_grad(const Call& call) {
   });
 }
 
+template <typename T>
+void run_at(const Call& call) {
+  const View<const T> x = call.input<T>(0);
+  const View<const T> table = call.input<T>(1);
+  const View<const std::int32_t> positions = call.input<std::int32_t>(2);
+  const View<T> y = call.output<T>(0);
+  const std::int64_t most = call.input_shape(1)[0], columns = call.input_shape(0)[1];
+  parallel_for(call, call.input_shape(0)[0], [&](std::int64_t r) {
+    const std::int64_t position = positions(r);
+    const bool exists = position >= 0 && position < most;
+    for (std::int64_t c = 0; c < columns; ++c) y(r, c) = exists ? x(r, c) + table(position, c) : x(r, c);
+  });
+}
+
+constexpr Signature kAt{.inputs = {Element::real, Element::real, Element::index}};
+
 }  // namespace
 
 constinit const KernelDef add_positions = define<[]<typename T>() { return run_add_positions<T>; }>("reference_add_positions");
 constinit const KernelDef add_positions_grad = define<[]<typename T>() { return run_grad<T>; }>("reference_add_positions_grad");
+constinit const KernelDef add_positions_at = define<[]<typename T>() { return run_at<T>; }, kAt>("reference_add_positions_at");
 
 }  // namespace snug::backends::reference

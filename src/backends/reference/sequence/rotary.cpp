@@ -8,18 +8,19 @@ namespace snug::backends::reference {
 
 namespace {
 
-template <typename T>
-void run_rotary(const Call& call) {
+// position_of(row)
+template <typename T, typename Position>
+void rotate(const Call& call, const Position& position_of) {
   const View<const T> x = call.input<T>(0);
   const View<T> y = call.output<T>(0);
   const std::int64_t heads = call.attributes.integer("heads"), size = call.attributes.integer("head_size");
   const double base = call.attributes.real("base");
   const double direction = call.attributes.integer("inverse") != 0 ? -1 : 1;
-  const std::int64_t length = rows_per_example(call.attributes), columns = call.input_shape(0)[1];
+  const std::int64_t columns = call.input_shape(0)[1];
   parallel_for(call, call.input_shape(0)[0], [&](std::int64_t r) {
     for (std::int64_t i = 0; i < size / 2; ++i) {
       const double frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
-      const double angle = static_cast<double>(r % length) * frequency;
+      const double angle = static_cast<double>(position_of(r)) * frequency;
       const double cosine = std::cos(angle), sine = direction * std::sin(angle);
       for (std::int64_t head = 0; head < heads; ++head) {
         const std::int64_t first = head * size + i, second = first + size / 2;
@@ -32,8 +33,22 @@ void run_rotary(const Call& call) {
   });
 }
 
+template <typename T>
+void run_rotary(const Call& call) {
+  const std::int64_t length = rows_per_example(call.attributes);
+  rotate<T>(call, [length](std::int64_t r) { return r % length; });
+}
+
+template <typename T>
+void run_at(const Call& call) {
+  rotate<T>(call, [positions = call.input<std::int32_t>(1)](std::int64_t r) { return positions(r); });
+}
+
+constexpr Signature kAt{.inputs = {Element::real, Element::index}};
+
 }  // namespace
 
 constinit const KernelDef rotary = define<[]<typename T>() { return run_rotary<T>; }>("reference_rotary");
+constinit const KernelDef rotary_at = define<[]<typename T>() { return run_at<T>; }, kAt>("reference_rotary_at");
 
 }  // namespace snug::backends::reference
