@@ -131,7 +131,7 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
     const Attributes adamw{{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.1}};
     cases.push_back({&ops::adamw, {a, b, rate, make(shape), make.positive(shape), updates}, adamw});
     cases.push_back({&ops::adamw, {a, b, rate, make(shape), make.positive(shape), updates, norm}, adamw});
-    const Tensor halves = make.numbers(DType::f16, shape, 30000), units({.dtype = DType::f32, .shape = {2}}, {0x1p-15, 0x1p-14});
+    const Tensor halves = make.numbers(DType::f16, shape, 30000), scales({.dtype = DType::f32, .shape = {2}}, {0x1p-15, 0x1p-14});
     cases.push_back({&ops::adamw_scaled, {a, b, rate, halves, halves, scales, updates}, adamw, false});
     cases.push_back({&ops::adamw_scaled, {a, b, rate, halves, halves, scales, updates, norm}, adamw, false});
     cases.push_back({&ops::count_update, {updates, rate}});
