@@ -161,7 +161,7 @@ TEST_F(Bash, KnowsModelsFilesAndFolders) {
   EXPECT_EQ(offers({"train", "re"}), (Words{"recipe.toml", "resnet-18", "resnet-50"}));
   EXPECT_EQ(offers({"plan", "--html", "no"}), Words{"notes.txt"});
   EXPECT_EQ(offers({"eval", ""}), Words{"my runs"});
-  EXPECT_EQ(offers({"train", "--data", ""}), (Words{"cifar10", "embedded", "my runs"}));
+  EXPECT_EQ(offers({"train", "--data", ""}), (Words{"cifar10", "embedded", "embedded-text", "my runs"}));
   EXPECT_TRUE(contains(fmt::format("{}", fmt::join(offers({"data", ""}), " ")), "get"));
   EXPECT_EQ(offers({"data", "get", "ci"}), Words{"cifar10"});
 }
