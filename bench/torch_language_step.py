@@ -85,13 +85,19 @@ class LanguageModel(nn.Module):
             blocks, self.norm, self.positions = [LlamaBlock(width, 9, 3, 1536) for _ in range(30)], RmsNorm(width), None
         else:
             numbers = [int(part) for part in name.split("-")[1:]] if name not in NAMED else []
-            layers, width, heads, self.context, own = NAMED.get(name) or (numbers[0], numbers[1], numbers[1] // 64, 256, 256)
+            head = 64 if numbers and numbers[1] % 64 == 0 and numbers[1] >= 256 else 32
+            layers, width, heads, self.context, own = NAMED.get(name) or (numbers[0], numbers[1], numbers[1] // head, 256, 256)
             blocks, self.norm, self.positions = [GptBlock(width, heads) for _ in range(layers)], nn.LayerNorm(width), nn.Embedding(self.context, width)
         self.vocabulary, self.recomputes = vocabulary or own, False
         self.words, self.blocks = nn.Embedding(self.vocabulary, width), nn.ModuleList(blocks)
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=0.02)
+        for block in blocks:  # into the residual stream: smaller, so that its variance does not grow with the depth
+            for projection in (block.project, block.down):
+                nn.init.normal_(projection.weight, std=0.02 / (2 * len(blocks)) ** 0.5)
+                if projection.bias is not None:
+                    nn.init.zeros_(projection.bias)
 
     def forward(self, tokens, labels):
         x = self.words(tokens)

@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/recipe_flags.h"
 #include "cli/stop_signal.h"
+#include "cli/text_sample.h"
 #include "report/json.h"
 #include "report/text.h"
 #include "train/overheads.h"
@@ -33,10 +34,10 @@ std::string opening(const TrainingRun& run) {
   const bool of_text = data.kind == data::Kind::text;
   std::string out = fmt::format("{} on {}: ", run.recipe().model, data.name);
   if (of_text) {
-    out += fmt::format("{} to train with and {} to test with, of {}; {} of {}\n",
-                       number(data.text.train_tokens, "token", "tokens"), report::format_count(data.text.test_tokens),
-                       report::format_count(data.text.vocabulary), number(data.train_examples, "example", "examples"),
-                       report::format_count(data.text.length));
+    out +=
+        fmt::format("{} to train with and {} to test with, of {}; {} of {}\n", number(data.text.train_tokens, "token", "tokens"),
+                    report::format_count(data.text.test_tokens), report::format_count(data.text.vocabulary),
+                    number(data.train_examples, "example", "examples"), report::format_count(data.text.length));
   } else {
     out += fmt::format("{}, {}, {}\n", number(data.train_examples, "training image", "training images"),
                        number(data.test_examples, "test image", "test images"), number(data.classes, "class", "classes"));
@@ -79,6 +80,7 @@ std::string closing(const TrainingRun& run, const train::LoopResult& result, dou
     return out + fmt::format("resume with: snug train --out {} --resume\n", folder);
   }
   out += fmt::format("test it with: snug eval {0}    take the weights: snug export {0} --to weights.safetensors\n", folder);
+  if (run.data().kind == data::Kind::text) out += fmt::format("let it write: snug generate {} --prompt 'The '\n", folder);
   if (const auto driver = run.session().executor().driver_memory_beside_arena()) out += train::describe(*driver) + "\n";
   out += ranking_text(loss, result.last_evaluation);
   out += result.measured_peak_bytes ? fmt::format(" in {}", format_bytes(*result.measured_peak_bytes))
@@ -135,10 +137,13 @@ TrainingRun begin_or_resume(const Flags& flags) {
   return TrainingRun::resume(flags.knobs, settings);
 }
 
-}  // namespace
-
-void run_train(const Flags& flags) {
-  const StopSignal stop;
+// Trains, and gives the memory of training back; the last lines and what a sample needs remain.
+struct Trained {
+  std::string last_lines;
+  std::string folder;
+  bool interrupted, writes_text;
+};
+Trained train(const Flags& flags, const StopSignal& stop) {
   const auto start = Clock::now();
   TrainingRun run = begin_or_resume(flags);
   const std::string first_lines = opening(run);
@@ -152,12 +157,23 @@ void run_train(const Flags& flags) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const std::string last_lines = closing(run, result, seconds);
   run.folder().log(last_lines);
-  if (flags.json) {
-    write_json(result_json(run, result, seconds));
-  } else {
-    write_out(last_lines);
+  if (flags.json) write_json(result_json(run, result, seconds));
+  return {.last_lines = last_lines,
+          .folder = run.folder().path().string(),
+          .interrupted = result.interrupted,
+          .writes_text = run.data().kind == data::Kind::text};
+}
+
+}  // namespace
+
+void run_train(const Flags& flags) {
+  const StopSignal stop;
+  const Trained trained = train(flags, stop);
+  if (!flags.json) {
+    if (trained.writes_text && !trained.interrupted) write_sample(trained.folder);
+    write_out(trained.last_lines);
   }
-  if (result.interrupted) throw Interrupted(stop.signal());
+  if (trained.interrupted) throw Interrupted(stop.signal());
 }
 
 }  // namespace snug::cli
