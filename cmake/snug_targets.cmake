@@ -127,12 +127,15 @@ function(snug_examples)
   endforeach()
 endfunction()
 
-# bench/step_bench.cpp times whole training steps and has a command line of its own.
-function(snug_step_bench)
+# Of bench/, step_bench (whole training steps) and parity (a pass of a language model with given weights) have command lines of
+# their own.
+function(snug_command_benches)
   snug_closure(targets api)
-  add_executable(step_bench ${PROJECT_SOURCE_DIR}/bench/step_bench.cpp)
-  set_target_properties(step_bench PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
-  target_link_libraries(step_bench PRIVATE ${targets} CLI11::CLI11 nlohmann_json::nlohmann_json)
+  foreach(name IN ITEMS step_bench parity)
+    add_executable(${name} ${PROJECT_SOURCE_DIR}/bench/${name}.cpp)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+    target_link_libraries(${name} PRIVATE ${targets} CLI11::CLI11 nlohmann_json::nlohmann_json)
+  endforeach()
 endfunction()
 
 # bench/driver_bytes.cpp asks the driver of a GPU what it takes; only with the CUDA backend.
@@ -152,7 +155,7 @@ function(snug_benchmarks)
   find_package(benchmark REQUIRED)
   snug_closure(targets api)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/(step_bench|driver_bytes).cpp$")
+  list(FILTER sources EXCLUDE REGEX "/(step_bench|parity|driver_bytes).cpp$")
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM name)
     file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/${name}/*.cpp)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Collects what another machine with an NVIDIA GPU needs to run snug, the conformance tests, step_bench, driver_bytes, the comparison with PyTorch,
-# that between checkpointing strategies and the report's experiments, into build/bundle/: programs, plugin, scripts, and the shared libraries that such a
+# Collects what another machine with an NVIDIA GPU needs to run snug, the conformance tests, step_bench, driver_bytes, the comparisons with PyTorch
+# and transformers, that between checkpointing strategies and the report's experiments, into build/bundle/: programs, plugin, scripts, and the shared libraries that such a
 # machine may lack.
 # CUDA's own libraries and cuDNN come from there; run.sh finds them.
 # usage: scripts/bundle.sh [build folder]        default: build/cuda
@@ -10,11 +10,12 @@ build=${1:-build/cuda}
 bundle=build/bundle
 limit_mb=63
 
-cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug snug_cuda snug_conformance_test step_bench driver_bytes
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target snug snug_cuda snug_conformance_test step_bench parity driver_bytes
 rm -rf "$bundle"
 mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/bench"
-cp "$build/snug" "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$build/bench/driver_bytes" "$bundle/bin/"
-cp bench/against_torch.py bench/torch_step.py bench/language_against_torch.py bench/torch_language_step.py bench/exactness.py bench/table3.py "$bundle/bench/"
+cp "$build/snug" "$build/libsnug_cuda.so" "$build/tests/snug_conformance_test" "$build/bench/step_bench" "$build/bench/parity" \
+  "$build/bench/driver_bytes" "$bundle/bin/"
+cp bench/against_torch.py bench/torch_step.py bench/language_against_torch.py bench/torch_language_step.py bench/against_transformers.py bench/exactness.py bench/table3.py "$bundle/bench/"
 mkdir "$bundle/bench/experiments"
 cp bench/experiments/*.py "$bundle/bench/experiments/"
 git describe --always --dirty --abbrev=12 >"$bundle/commit"
@@ -32,6 +33,7 @@ cat >"$bundle/run.sh" <<'RUN'
 #!/usr/bin/env bash
 # usage: run.sh snug ... | run.sh conformance [gtest options] | run.sh bench <step_bench options> | run.sh against_torch <its options>
 #        run.sh language <its options>: language models beside PyTorch (bench/language_against_torch.py)
+#        run.sh parity <its options>: language models beside transformers (bench/against_transformers.py); it runs run.sh parity_pass
 #        run.sh exactness <its options>: are the bits the same under every checkpointing strategy?
 #        run.sh table3 <its options>: the report's experiments
 #        run.sh driver_bytes <its options>: what the driver takes on the GPU, step by step
@@ -70,6 +72,8 @@ case $what in
   # PyTorch brings libraries of its own; step_bench comes back here for ours.
   against_torch) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/against_torch.py" --device cuda "$@" ;;
   language) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/language_against_torch.py" "$@" ;;
+  parity) LD_LIBRARY_PATH=$outside exec python3 "$here/bench/against_transformers.py" "$@" ;;
+  parity_pass) exec "$here/bin/parity" "$@" ;;
   exactness) exec python3 "$here/bench/exactness.py" "$@" ;;
   table3) exec python3 "$here/bench/table3.py" "$@" ;;
   all)
@@ -80,7 +84,7 @@ case $what in
     done
     exit $failed
     ;;
-  *) echo "usage: run.sh [snug|conformance|bench|driver_bytes|against_torch|language|exactness|table3|all] ..." >&2 && exit 2 ;;
+  *) echo "usage: run.sh [snug|conformance|bench|driver_bytes|against_torch|language|parity|parity_pass|exactness|table3|all] ..." >&2 && exit 2 ;;
 esac
 RUN
 chmod +x "$bundle/run.sh"

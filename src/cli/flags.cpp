@@ -149,7 +149,8 @@ void add_generate_flags(CLI::App& app, Flags& flags) {
 
 void add_export_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
-  add(app, "--to", flags.to, "FILE", "the file to write: safetensors, with PyTorch's parameter names");
+  add(app, "--to", flags.to, "FILE",
+      "the safetensors file to write; of a language model also a folder/, for Hugging Face's transformers");
   add_json_flag(app, flags);
 }
 

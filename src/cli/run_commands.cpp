@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "api/evaluation.h"
+#include "api/model_folder.h"
 #include "api/prepare.h"
 #include "api/trained_data.h"
 #include "base/error.h"
@@ -121,8 +122,8 @@ void run_eval(const Flags& flags) {
     train::put_overheads(json, train::measure_overheads(session));
     return write_json(json);
   }
-  const std::string tested = fmt::format(
-      "{} test {} of {}", report::format_count(std::llround(result.weight)), loss.unit, recipe.data);
+  const std::string tested =
+      fmt::format("{} test {} of {}", report::format_count(std::llround(result.weight)), loss.unit, recipe.data);
   const std::string says =
       loss.metrics[1] == "accuracy"
           ? fmt::format("{:.2f}% of {} are correct, ", 100 * result.mean_score(), tested)
@@ -139,7 +140,12 @@ void run_export(const Flags& flags) {
   recipe.device = "cpu";  // nothing is computed, and the run may come from a machine with a GPU
   const data::Description trained = trained_on(snapshot, recipe);
   const train::Session session = open_session(snapshot, recipe, trained);
-  train::export_weights(*flags.to, session, train::weights_metadata(trained));
+  if (names_folder(*flags.to)) {
+    const std::string said = export_folder(*flags.to, session, recipe, trained);
+    if (!said.empty()) note("snug: " + said);
+  } else {
+    train::export_weights(*flags.to, session, train::weights_metadata(trained));
+  }
   if (flags.json) {
     const nlohmann::ordered_json json{
         {"model", recipe.model}, {"run", *flags.folder}, {"step", snapshot.counters.step}, {"to", *flags.to}};

@@ -68,8 +68,7 @@ std::vector<StateId> states_of(const Program& program, std::span<const Role> rol
   return ids;
 }
 
-TensorMatch match_tensors(const Program& program, std::span<const StateId> wanted, const SafetensorsHeader& header,
-                          const MatchRules& rules) {
+TensorMatch match_tensors(std::span<const TensorInfo> wanted, const SafetensorsHeader& header, const MatchRules& rules) {
   std::unordered_map<std::string_view, const TensorInfo*> left;
   for (const TensorInfo& tensor : header.tensors) {
     if (rules.ignored == nullptr || !rules.ignored(tensor.name)) left.emplace(tensor.name, &tensor);
@@ -77,8 +76,7 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
   TensorMatch match;
   std::vector<std::string> missing;
   std::vector<std::string> misshaped;
-  for (const StateId id : wanted) {
-    const TensorInfo expected = tensor_of(program.state(id));
+  for (const TensorInfo& expected : wanted) {
     const auto found = left.find(expected.name);
     if (found == left.end()) {
       missing.push_back(expected.name);
@@ -95,10 +93,10 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
   match.unused = left.size();
   if (!missing.empty() && !rules.partial) {
     throw_user_error("{} has no tensor {}{} that the model '{}' needs{}", rules.source, in_quotes(missing.front()),
-                     and_more(missing.size()), program.name, rules.way_out_of_names);
+                     and_more(missing.size()), rules.model, rules.way_out_of_names);
   }
   if (!misshaped.empty()) {
-    throw_user_error("{} does not go with the model '{}': {}{}{}", rules.source, program.name, misshaped.front(),
+    throw_user_error("{} does not go with the model '{}': {}{}{}", rules.source, rules.model, misshaped.front(),
                      and_more(misshaped.size()), rules.way_out);
   }
   if (!left.empty() && !rules.partial && !rules.may_have_more) {
@@ -106,7 +104,7 @@ TensorMatch match_tensors(const Program& program, std::span<const StateId> wante
     const auto extra = std::find_if(header.tensors.begin(), header.tensors.end(),
                                     [&](const TensorInfo& tensor) { return left.contains(tensor.name); });
     throw_user_error("{} has a tensor {}{} that the model '{}' does not know{}", rules.source, in_quotes(extra->name),
-                     and_more(left.size()), program.name, rules.way_out_of_names);
+                     and_more(left.size()), rules.model, rules.way_out_of_names);
   }
   return match;
 }

@@ -25,25 +25,25 @@ std::vector<StateId> states_of(const Program& program, std::span<const Role> rol
 std::string and_more(std::size_t count);
 
 struct MatchRules {
-  std::string_view source;                 // the file, for sentences
+  std::string_view source;  // the file, for sentences
+  std::string_view model;
   std::string_view way_out = "";           // of another shape
   std::string_view way_out_of_names = "";  // of tensors that are missing or belong to no state
-  // Which tensors of the file belong to no state and are skipped.
+  // Which tensors of the file nobody wants and are skipped.
   std::function<bool(std::string_view name)> ignored = nullptr;
-  // The file may have tensors that belong to no state.
+  // The file may have tensors that are not wanted.
   bool may_have_more = false;
-  // The same, and it need not have every state.
+  // The same, and it need not have all that are.
   bool partial = false;
 };
 
-// Which tensor of a file belongs to which state.
+// Which tensor of a file is which of the wanted.
 struct TensorMatch {
-  std::vector<const TensorInfo*> tensors;  // of the wanted states, in order; nullptr: not in the file (only if partial)
-  std::size_t unused = 0;                  // tensors of the file that belong to no state
+  std::vector<const TensorInfo*> tensors;  // in the order of the wanted; nullptr: not in the file (only if partial)
+  std::size_t unused = 0;                  // tensors of the file that are not wanted
 };
-// UserError about the first tensor that has another shape or, unless the rules allow it, is missing or belongs to no state, and
-// how many more there are; it ends with the remedy.
-TensorMatch match_tensors(const Program& program, std::span<const StateId> wanted, const SafetensorsHeader& header,
-                          const MatchRules& rules);
+// By name and shape. UserError about the first tensor that has another shape or, unless the rules allow it, is missing or not
+// wanted, and how many more there are; it ends with the remedy.
+TensorMatch match_tensors(std::span<const TensorInfo> wanted, const SafetensorsHeader& header, const MatchRules& rules);
 
 }  // namespace snug::io

@@ -135,21 +135,22 @@ void LogicalOrder::write(std::size_t begin, std::span<const std::byte> source) {
       });
 }
 
-void LogicalOrder::read_in_pieces(const std::function<void(std::span<const std::byte>)>& use) const {
-  std::vector<std::byte> buffer(std::min(bytes_, piece_bytes()));
-  for_each_piece(bytes_, piece_bytes(), [&](std::size_t begin, std::size_t size) {
-    const std::span<std::byte> piece = std::span(buffer).first(size);
-    read(begin, piece);
+void LogicalOrder::read_in_pieces(std::size_t begin, std::size_t size,
+                                  const std::function<void(std::span<const std::byte>)>& use) const {
+  std::vector<std::byte> buffer(std::min(size, piece_bytes()));
+  for_each_piece(size, piece_bytes(), [&](std::size_t done, std::size_t count) {
+    const std::span<std::byte> piece = std::span(buffer).first(count);
+    read(begin + done, piece);
     use(piece);
   });
 }
 
-void LogicalOrder::write_in_pieces(const std::function<void(std::span<std::byte>)>& fill) {
-  std::vector<std::byte> buffer(std::min(bytes_, piece_bytes()));
-  for_each_piece(bytes_, piece_bytes(), [&](std::size_t begin, std::size_t size) {
-    const std::span<std::byte> piece = std::span(buffer).first(size);
+void LogicalOrder::write_in_pieces(std::size_t begin, std::size_t size, const std::function<void(std::span<std::byte>)>& fill) {
+  std::vector<std::byte> buffer(std::min(size, piece_bytes()));
+  for_each_piece(size, piece_bytes(), [&](std::size_t done, std::size_t count) {
+    const std::span<std::byte> piece = std::span(buffer).first(count);
     fill(piece);
-    write(begin, piece);
+    write(begin + done, piece);
   });
 }
 

@@ -24,9 +24,10 @@ class LogicalOrder {
   void read(std::size_t begin, std::span<std::byte> target) const;
   void write(std::size_t begin, std::span<const std::byte> source);
 
-  // All of it, in pieces of at most kPieceBytes: each is passed to `use`, or filled by `fill` and then written.
-  void read_in_pieces(const std::function<void(std::span<const std::byte>)>& use) const;
-  void write_in_pieces(const std::function<void(std::span<std::byte>)>& fill);
+  // `size` bytes from `begin` on, in pieces of at most kPieceBytes: each is passed to `use`, or filled by `fill` and then
+  // written.
+  void read_in_pieces(std::size_t begin, std::size_t size, const std::function<void(std::span<const std::byte>)>& use) const;
+  void write_in_pieces(std::size_t begin, std::size_t size, const std::function<void(std::span<std::byte>)>& fill);
 
  private:
   // The size of these pieces: whole rows where a few of them fit.

@@ -293,11 +293,21 @@ void Session::read_logical_part(StateId id, std::size_t begin, std::span<std::by
 }
 
 void Session::read_logical_in_pieces(StateId id, const std::function<void(std::span<const std::byte>)>& use) const {
-  logical_order(id).read_in_pieces(use);
+  read_logical_in_pieces(id, 0, logical_bytes(id), use);
 }
 
 void Session::write_logical_in_pieces(StateId id, const std::function<void(std::span<std::byte>)>& fill) {
-  logical_order(id).write_in_pieces(fill);
+  write_logical_in_pieces(id, 0, logical_bytes(id), fill);
+}
+
+void Session::read_logical_in_pieces(StateId id, std::size_t begin, std::size_t size,
+                                     const std::function<void(std::span<const std::byte>)>& use) const {
+  logical_order(id).read_in_pieces(begin, size, use);
+}
+
+void Session::write_logical_in_pieces(StateId id, std::size_t begin, std::size_t size,
+                                      const std::function<void(std::span<std::byte>)>& fill) {
+  logical_order(id).write_in_pieces(begin, size, fill);
 }
 
 void Session::derive() {

@@ -116,6 +116,11 @@ class Session {
   // `fill` must fill what it is given. Call derive() when everything is written.
   void read_logical_in_pieces(StateId id, const std::function<void(std::span<const std::byte>)>& use) const;
   void write_logical_in_pieces(StateId id, const std::function<void(std::span<std::byte>)>& fill);
+  // A range of them so.
+  void read_logical_in_pieces(StateId id, std::size_t begin, std::size_t size,
+                              const std::function<void(std::span<const std::byte>)>& use) const;
+  void write_logical_in_pieces(StateId id, std::size_t begin, std::size_t size,
+                               const std::function<void(std::span<std::byte>)>& fill);
 
   // A state's values as doubles in logical order, whatever its layout and floating-point type.
   std::vector<double> read_state(const std::string& name) const;

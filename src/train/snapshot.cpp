@@ -226,13 +226,15 @@ Progress load_snapshot(const fs::path& path, Session& session) {
   const std::vector<StateId> states = io::states_of(program, kSavedRoles);
   // A program that only evaluates has no place for what the optimizer keeps.
   const bool trains = program.find_section(SectionKind::update) != nullptr;
-  const io::TensorMatch match =
-      io::match_tensors(program, states, reader.header(), {.source = source, .ignored = is_checksum, .may_have_more = !trains});
+  std::vector<io::TensorInfo> wanted;
+  wanted.reserve(states.size());
+  for (const StateId id : states) wanted.push_back(io::tensor_of(program.state(id)));
+  const io::TensorMatch match = io::match_tensors(
+      wanted, reader.header(), {.source = source, .model = program.name, .ignored = is_checksum, .may_have_more = !trains});
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const io::TensorDType wanted = io::tensor_of(program.state(states[i])).dtype;
-    if (match.tensors[i]->dtype != wanted) {
+    if (match.tensors[i]->dtype != wanted[i].dtype) {
       throw_user_error("{} has {} as {}, but the session stores {}; use the snapshot's precision, or export its weights", source,
-                       in_quotes(match.tensors[i]->name), name_of(match.tensors[i]->dtype), name_of(wanted));
+                       in_quotes(match.tensors[i]->name), name_of(match.tensors[i]->dtype), name_of(wanted[i].dtype));
     }
   }
   session.restore(info.counters);  // throws before anything has changed

@@ -275,7 +275,8 @@ INSTANTIATE_TEST_SUITE_P(
             "'{dir}/elsewhere.json': tensor 'conv1.weight' is in the file '../weights', which is not a plain file name; "
             "shards lie beside their index"},
         Bad{"export {dir}/run", "'snug export' needs --to, as in 'snug export {dir}/run --to weights.safetensors'"},
-        Bad{"export {dir}/run --to {dir}/empty", "'{dir}/empty' is a folder; name a file"},
+        Bad{"export {dir}/run --to {dir}/empty",
+            "'{dir}/empty' is a folder, and only language models are exported as folders; name a file"},
         Bad{"export {dir}/run --to {dir}/nowhere/w",
             "'{dir}/nowhere/w' cannot be written: there is no folder '{dir}/nowhere'; make it first"}));
 

@@ -68,7 +68,7 @@ TEST_P(ChannelsLast, PiecesAreThoseOfTheWholeAndNeverLargerThanOne) {
   LogicalOrder order(type_, backend_, arena, kOffset);
   arena.largest = 0;
   std::vector<std::byte> joined;
-  order.read_in_pieces([&](std::span<const std::byte> piece) {
+  order.read_in_pieces(0, order.bytes(), [&](std::span<const std::byte> piece) {
     EXPECT_LE(piece.size(), kPieceBytes);
     joined.insert(joined.end(), piece.begin(), piece.end());
   });
@@ -76,7 +76,7 @@ TEST_P(ChannelsLast, PiecesAreThoseOfTheWholeAndNeverLargerThanOne) {
 
   std::memset(arena.bytes_.data(), 0, arena.bytes_.size());
   std::size_t at = 0;
-  order.write_in_pieces([&](std::span<std::byte> piece) {
+  order.write_in_pieces(0, order.bytes(), [&](std::span<std::byte> piece) {
     std::memcpy(piece.data(), whole.data() + at, piece.size());
     at += piece.size();
   });

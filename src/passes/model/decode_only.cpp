@@ -16,32 +16,12 @@ namespace {
 
 constexpr std::string_view kPositions = "positions";
 
-// The loss goes; what it judges stays.
-void leave_scores(Program& program, Section& section) {
-  const auto measures = [&](const Node& node) {
-    const StateId written = section.state_of(node.outputs.front());
-    return written.valid() && written == program.metrics;
-  };
-  std::erase_if(section.nodes, measures);
-  const NodeId id = find_loss(section);
-  SNUG_CHECK(id.valid(), "'{}' has no loss", program.name);
-  Node& loss = section.nodes[id.index()];
-  const LossFacts& facts = *loss.op->loss;
-  if (rows_per_example(loss.attributes) != 1)
-    throw_user_error("'{}' takes {} rows an example at once, not one after the other", program.name,
-                     rows_per_example(loss.attributes));
-  if (facts.makes_scores != nullptr) {
-    loss.op = facts.makes_scores;
-    loss.inputs = {loss.inputs.front(), loss.inputs[static_cast<std::size_t>(facts.classifier)]};
-    loss.attributes = {};
-    const NodeTypes types = types_of(section, {.op = loss.op, .inputs = loss.inputs});
-    add_scores(program, infer_types(*loss.op, {types.inputs, loss.attributes}).front());
-    loss.outputs = {SectionBuilder(program.states, section).write(program.scores)};
-    return;
-  }
-  if (!facts.has_scores()) throw_user_error("'{}' has no scores to choose a row's class by", program.name);
-  keep_scores(program, section, id);
-  section.nodes.erase(section.nodes.begin() + static_cast<std::ptrdiff_t>(id.index()));
+void require_examples_of_one_row(const Program& program) {
+  const Section* section = program.find_section(SectionKind::eval);
+  const NodeId loss = section == nullptr ? NodeId::none() : find_loss(*section);
+  if (!loss.valid()) return;
+  const std::int64_t rows = rows_per_example(section->nodes[loss.index()].attributes);
+  if (rows != 1) throw_user_error("'{}' takes {} rows an example at once, not one after the other", program.name, rows);
 }
 
 // The states that a node has in steps, named after its layer and the step's outputs.
@@ -88,14 +68,9 @@ void go_in_steps(Program& program, Section& section, std::int64_t context) {
 
 Program decode_only(Program program, std::int64_t context) {
   SNUG_CHECK(context >= 1, "a context of {} rows", context);
-  std::erase_if(program.sections, [](const Section& section) { return section.kind != SectionKind::eval; });
-  Section* section = program.find_section(SectionKind::eval);
-  SNUG_CHECK(section != nullptr, "'{}' has no evaluation", program.name);
-  section->kind = SectionKind::decode;
-  leave_scores(program, *section);
-  go_in_steps(program, *section, context);
-  // Labels are not known, and nothing is measured. Weights stay, read or not: a file that has them is read whole.
-  remove_unused_states(program, {Role::parameter, Role::statistic});
+  require_examples_of_one_row(program);
+  program = scores_only(std::move(program));
+  go_in_steps(program, *program.find_section(SectionKind::decode), context);
   return program;
 }
 
