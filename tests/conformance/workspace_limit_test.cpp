@@ -98,24 +98,39 @@ TEST(WorkspaceLimit, ALimitThatNothingKeepsToIsRefusedByName) {
   }
 }
 
-// Only the first kernel of an op is chosen without a limit, so the suite of all backends never meets the others.
-TEST(WorkspaceLimit, EveryVariantAgreesWithTheReference) {
+// Compares every kernel whose op's name begins so, each in the place of the first that would be chosen.
+std::set<std::string> compare_variants(std::string_view of, DType dtype) {
   const Backend cpu = backends::cpu_backend(2);
   std::set<std::string> compared;
   for (const KernelDef* variant : cpu.kernels) {
-    if (cpu.find(variant->name) != variant || variant->name.starts_with("reference_")) continue;
+    if (!variant->op.starts_with(of) || cpu.find(variant->name) != variant || variant->name.starts_with("reference_")) continue;
     Backend preferring = cpu;
     std::erase(preferring.kernels, variant);
     preferring.kernels.insert(preferring.kernels.begin(), variant);
     for (const OpCase& test : op_cases()) {
       if (test.op->name != variant->op) continue;
-      const Comparison comparison = compare(preferring, test, DType::f32);
+      const Comparison comparison = compare(preferring, test, dtype);
       for (const std::string& complaint : comparison.complaints)
         ADD_FAILURE() << test.name << " by " << comparison.kernel << ": " << complaint;
       compared.insert(comparison.kernel);
     }
   }
-  EXPECT_TRUE(compared.contains("onednn_linear_grad_weight_few_rows"));
+  return compared;
+}
+
+// Only the first kernel of an op is chosen without a limit, so the suite of all backends never meets the others.
+TEST(WorkspaceLimit, EveryVariantAgreesWithTheReference) {
+  EXPECT_TRUE(compare_variants("", DType::f32).contains("onednn_linear_grad_weight_few_rows"));
+}
+
+// These take all three types.
+TEST(WorkspaceLimit, EveryVariantOfAClassifierWithItsLossAgreesIn16BitsToo) {
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const std::set<std::string> compared = compare_variants("linear_cross_entropy", dtype);
+    EXPECT_TRUE(compared.contains("onednn_linear_cross_entropy_16"));
+    for (const char* how : {"summed_1024", "summed_256", "summed_64", "twice_256", "twice_64", "twice_16"})
+      EXPECT_TRUE(compared.contains(std::string("onednn_linear_cross_entropy_step_") + how)) << how;
+  }
 }
 
 }  // namespace

@@ -44,6 +44,11 @@ Processor read_processor() {
   return processor;
 }
 
+bool multiplies_bf16(const Processor& processor, dnnl::cpu_isa isa) {
+  if (isa == dnnl::cpu_isa::avx512_core_amx) return true;
+  return isa == dnnl::cpu_isa::avx512_core_bf16 && processor.vendor != "GenuineIntel";
+}
+
 // Of all convolutions of WRN-28-2, relative to floats.
 ProductSpeeds product_speeds(const Processor& processor, dnnl::cpu_isa isa) {
   // Through floats, converted in a core's cache. Zen 4, kernel_bench --batch 10 --threads 1 --least

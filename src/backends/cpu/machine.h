@@ -19,6 +19,9 @@ struct Processor {
 };
 Processor read_processor();
 
+// Whether products of bf16 by the processor's own instructions are faster than those of floats, by a fixed table too.
+bool multiplies_bf16(const Processor& processor, dnnl::cpu_isa isa);
+
 // How fast 16-bit products are by a fixed table: nothing is timed, so that the same machine always gives the same plans.
 ProductSpeeds product_speeds(const Processor& processor, dnnl::cpu_isa isa);
 

@@ -55,6 +55,29 @@ struct TableLoops {
 template <typename T>
 const TableLoops<T>& table_loops();
 
+// What a row of a classifier's logits adds to the loss.
+struct LogitSums {
+  double log_sum_exp, logits;
+  bool label_is_largest;  // the first of equals counts; with a NaN none does
+};
+LogitSums sums_of_logits(const float* logits, std::int64_t classes, std::int64_t label);
+
+// What the gradients of some of a row's logits are made of: scale * (softmax - target), where the target is at_label at `label`,
+// counted from the first of these logits, and `elsewhere` at the others.
+struct LogitGradient {
+  double log_sum_exp;
+  float scale, elsewhere, at_label;
+  std::int64_t label;
+};
+
+template <typename T>
+struct ClassifierLoops {
+  // The gradients may take the place of the logits.
+  void (*gradient)(const float* logits, T* gradients, std::int64_t count, const LogitGradient& row);
+};
+template <typename T>
+const ClassifierLoops<T>& classifier_loops();
+
 // Cosines and sines of position * frequencies[i].
 void rotation_angles(double position, const double* frequencies, std::int64_t count, float* cosine, float* sine);
 
