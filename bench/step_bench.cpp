@@ -1,10 +1,11 @@
-// Trains a model of the zoo on random images or tokens and says how fast a step is, how many bytes it took, and what the losses were:
+// Trains a model of the zoo on random images or tokens and says how fast a step is, how many bytes it took, and what the losses
+// were:
 //
 //   step_bench wrn-28-2 --batch 100 --device cuda --precision fp16 --steps 200 --json
 //   step_bench gpt2 --batch 16 --device cuda --precision bf16 --budget 4.3GB --json
 //
-// Images are trained by SGD, tokens by AdamW. The same seed gives the same images, labels and initial weights on every device, so that losses can be compared; on one device
-// the bits of losses and weights can, which exactness.py does.
+// Images are trained by SGD, tokens by AdamW. The same seed gives the same images, labels and initial weights on every device, so
+// that losses can be compared; on one device the bits of losses and weights can, which exactness.py does.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/costs.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cuda_plugin.h"
 #include "base/checksum.h"
@@ -127,13 +129,15 @@ Plan make_plan(const Options& options, const Backend& backend, std::int64_t micr
   Methods methods{.precision = dtype};
   if (options.budget.empty()) {
     methods.checkpoint = parse_checkpoint_strategy(options.checkpoint);
-    return compile(model(microbatch), backend,
-                   {.batch = options.batch, .methods = methods, .update = update, .passes = passes});
+    return compile(model(microbatch), backend, {.batch = options.batch, .methods = methods, .update = update, .passes = passes});
   }
   if (options.microbatch != 0) methods.microbatch = options.microbatch;
   if (options.checkpoint != "none") methods.checkpoint = parse_checkpoint_strategy(options.checkpoint);
   return fit({.model = model,
-              .options = {.batch = options.batch, .update = update, .passes = passes},
+              .options = {.batch = options.batch,
+                          .update = update,
+                          .costs = find_costs(std::nullopt, backend).table(),
+                          .passes = passes},
               .given = methods,
               .budget = parse_bytes(options.budget),
               .stochastic_rounding = update.stochastic_rounding},
@@ -178,26 +182,27 @@ Json run(const Options& options) {
     session.train_step(batches[i]);
     session.evaluate(batches[i]);
   }
-  return {{"model", options.model},
-          {"device", options.device},
-          {"precision", options.precision},
-          {"batch", options.batch},
-          {"microbatch", plan.program.microbatch},
-          {"checkpoint", plan.methods.checkpoint ? to_string(*plan.methods.checkpoint) : options.checkpoint},
-          {"steps", options.steps},
-          {throughput_of(plan.program).field(), throughput_of(plan.program).rate(static_cast<double>(options.batch) / step_seconds)},
-          {"step_seconds", step_seconds},
-          {"first_step_seconds", first_step_seconds},
-          {"plan_seconds", plan_seconds},
-          {"planned_peak_bytes", plan.planned_peak_bytes.count()},
-          {"persistent_bytes", plan.persistent_bytes.count()},
-          {"measured_peak_bytes", session.executor().measured_peak_bytes().count()},
-          {"largest_workspace_bytes", largest_workspace(plan).count()},
-          {"margins_untouched", session.executor().arena().margins_untouched()},
-          {"kernels", kernel_counts(plan)},
-          {"losses", losses},
-          {"loss_bits", loss_bits},
-          {"weights_checksum", checksum}};
+  return {
+      {"model", options.model},
+      {"device", options.device},
+      {"precision", options.precision},
+      {"batch", options.batch},
+      {"microbatch", plan.program.microbatch},
+      {"checkpoint", plan.methods.checkpoint ? to_string(*plan.methods.checkpoint) : options.checkpoint},
+      {"steps", options.steps},
+      {throughput_of(plan.program).field(), throughput_of(plan.program).rate(static_cast<double>(options.batch) / step_seconds)},
+      {"step_seconds", step_seconds},
+      {"first_step_seconds", first_step_seconds},
+      {"plan_seconds", plan_seconds},
+      {"planned_peak_bytes", plan.planned_peak_bytes.count()},
+      {"persistent_bytes", plan.persistent_bytes.count()},
+      {"measured_peak_bytes", session.executor().measured_peak_bytes().count()},
+      {"largest_workspace_bytes", largest_workspace(plan).count()},
+      {"margins_untouched", session.executor().arena().margins_untouched()},
+      {"kernels", kernel_counts(plan)},
+      {"losses", losses},
+      {"loss_bits", loss_bits},
+      {"weights_checksum", checksum}};
 }
 
 void print(const Json& result) {
@@ -227,7 +232,9 @@ int main(int argc, char** argv) {
   app.add_option("--image-size", options.image_size, "0: the model's own");
   app.add_option("--length", options.length, "tokens of an example; 0: the model's context");
   app.add_option("--vocabulary", options.vocabulary, "0: the model's own");
-  app.add_option("--budget", options.budget, "the plan that snug train would choose for so many bytes");
+  app.add_option(
+      "--budget", options.budget,
+      "the plan that snug train would choose for so many bytes, by this machine's measured costs where there are some");
   app.add_option("--device", options.device)->check(CLI::IsMember({"cpu", "cuda"}));
   app.add_option("--precision", options.precision)->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_option("--steps", options.steps)->check(CLI::Range(1, 1'000'000));

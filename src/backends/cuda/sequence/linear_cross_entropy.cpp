@@ -37,6 +37,9 @@ struct Variant {
 
 constexpr std::int64_t kSlice = 8192;  // classes, of the weight's gradient
 constexpr std::int64_t kLeastSlice = 64;
+// More logits at a time gain nothing: the products of these already keep a GPU busy.
+constexpr Bytes kMostLogits{256 << 20};
+constexpr std::int64_t kFewestRows = 128;  // of the variant with the least workspace
 constexpr std::int64_t kRowAlignment = 32;  // floats: 128 bytes
 constexpr Bytes kPieceAlignment{256};
 
@@ -125,6 +128,8 @@ class Division {
             .left_stride = in_elements(stride)};
   }
 
+  Bytes logit_bytes() const { return Bytes(chunk * stride * 4); }
+
   // body(first row, rows) for each chunk
   template <typename Body>
   void for_each_chunk(const Body& body) const {
@@ -212,6 +217,10 @@ KernelMatch match(const KernelQuery& query) {
   if (query.device == nullptr) return Refuse{"there is no device to ask"};
   const Division division(V, query.inputs[0], query.inputs[1], accumulates(query.attributes));
   if (V.rows != 0 && division.rows <= V.rows) return Refuse{fmt::format("{} rows are not more than a chunk", division.rows)};
+  if (division.chunk > kFewestRows && division.logit_bytes() > kMostLogits) {
+    return Refuse{fmt::format("the logits of {} rows take {}; {} at a time are as fast", division.chunk,
+                              format_bytes(division.logit_bytes()), format_bytes(kMostLogits))};
+  }
   CudaDevice& device = cuda_device(query.device);
   Cutter cutter;
   division.cut(cutter);
