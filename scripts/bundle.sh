@@ -27,7 +27,7 @@ ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | 
   if [[ ! $name =~ $left_there ]]; then cp -L "$path" "$bundle/lib/$name"; fi
 done
 
-gzip -9 "$bundle/lib/libdnnl.so.2" # most of the bytes, and a third of them when packed; run.sh unpacks it
+gzip -9 "$bundle/lib/libdnnl.so.2" "$bundle/bin/parity" # a third of their bytes when packed; run.sh unpacks them
 
 cat >"$bundle/run.sh" <<'RUN'
 #!/usr/bin/env bash
@@ -41,8 +41,10 @@ cat >"$bundle/run.sh" <<'RUN'
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-for packed in "$here"/lib/*.gz; do
-  if [[ ! -e ${packed%.gz} ]]; then gunzip -c "$packed" >"$packed.part" && mv "$packed.part" "${packed%.gz}"; fi
+for packed in "$here"/lib/*.gz "$here"/bin/*.gz; do
+  if [[ ! -e ${packed%.gz} ]]; then
+    gunzip -c "$packed" >"$packed.part" && chmod +x "$packed.part" && mv "$packed.part" "${packed%.gz}"
+  fi
 done
 
 # The folder of a library: PyTorch's packages first (their cuDNN is the newest), then the toolkit's and the system's.

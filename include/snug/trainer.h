@@ -131,8 +131,8 @@ class Trainer {
   // safetensors file; loading verifies it first. Any plan for the same model takes it.
   void save_snapshot(const std::string& path) const;
   void load_snapshot(const std::string& path);
-  // Weights and running statistics alone, with PyTorch's names. Importing takes a file, an index of shards or a folder, and
-  // returns a sentence about what did not come from it; empty: all did.
+  // Weights and running statistics alone, with PyTorch's names, or transformers' for language models. Importing takes a file, an
+  // index of shards or a folder, and returns a sentence about what did not come from it; empty: all did.
   void export_weights(const std::string& path) const;
   std::string import_weights(const std::string& path);
 

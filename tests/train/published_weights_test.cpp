@@ -1,6 +1,7 @@
 // Weights of language models under the names and in the layouts of Hugging Face's transformers.
 #include "io/published_weights.h"
 
+#include <array>
 #include <fstream>
 #include <map>
 
@@ -129,6 +130,25 @@ TEST_P(PublishedWeights, MayLackThePrefixOfTheInnerModelAndHaveAnother) {
     EXPECT_EQ(import_weights(folder_ / "v", other, {.prefix = has_another ? "module." : ""}), "");
     EXPECT_EQ(state_bytes(other), state_bytes(session));
   }
+}
+
+TEST_P(PublishedWeights, MayBeInSeveralFiles) {
+  Session session = other_weights(GetParam());
+  export_weights(folder_ / "w", session);
+  const auto loose = take_apart(folder_ / "w");
+  // Every other tensor is in the second: parts of one weight are in both.
+  std::array<std::vector<LooseTensor>, 2> shards;
+  nlohmann::json index;
+  for (std::size_t i = 0; i < loose.size(); ++i) {
+    shards[i % 2].push_back(loose[i]);
+    index["weight_map"][loose[i].info.name] = i % 2 == 0 ? "a.safetensors" : "b.safetensors";
+  }
+  put_together(folder_ / "a.safetensors", shards[0]);
+  put_together(folder_ / "b.safetensors", shards[1]);
+  write_bytes(folder_ / "model.safetensors.index.json", index.dump());
+  Session other = session_of(GetParam(), 1);
+  EXPECT_EQ(import_weights(folder_.path(), other), "");
+  EXPECT_EQ(state_bytes(other), state_bytes(session));
 }
 
 TEST_P(PublishedWeights, ATiedClassifierIsPassedOverAndAnotherRefused) {

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "frontend/zoo.h"
+#include "ir/verify.h"
 #include "passes/model/evaluate_only.h"
+#include "passes/model/keep_scores.h"
 #include "small_session.h"
 
 namespace snug::train {
@@ -40,6 +43,39 @@ TEST(Scores, LargeScoresDoNotOverflowAndFarOnesKeepTheirOrder) {
   EXPECT_EQ(all[0].probability, 1);
   EXPECT_EQ(all[1].label, 2);
   EXPECT_EQ(all[2].label, 0);
+}
+
+// The loss of a language model never has all scores at once; alone they are those that it judges.
+TEST(Scores, OfARowOfTokensAreThoseThatTheLossJudges) {
+  const Backend backend = backends::cpu_backend(1);
+  const Program model = frontend::build_zoo_model("gpt-1-64", {.batch = 2, .length = 5});
+  Program program = scores_only(lower_model(model, backend, {}));
+  verify(program, "after scores_only");
+  std::vector<PassTiming> timings;
+  Session alone(place(rewrite(std::move(program), backend, {}, timings)), backend, 7, Start::from_file);
+  alone.initialize_all_but({});
+  Session whole(compile(model, backend), backend, 7);
+  std::vector<std::int32_t> tokens(10), labels(10);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<std::int32_t>(37 * i % 256);
+    labels[i] = i == 3 ? data::kIgnoredLabel : static_cast<std::int32_t>(91 * i % 256);
+  }
+  const data::NamedBytes of_tokens{.name = "tokens", .bytes = std::as_bytes(std::span(tokens))};
+  const data::NamedBytes of_labels{.name = "labels", .bytes = std::as_bytes(std::span(labels))};
+  for (const State& state : whole.plan().program.states) {
+    if (state.role == Role::parameter) alone.write_state(state.name, whole.read_state(state.name));
+  }
+  alone.decode({.inputs = std::array{of_tokens}, .count = 2});
+  Scores scores(alone);
+  scores.read();
+  double loss = 0;
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] < 0) continue;
+    double sum = 0;
+    for (const double score : scores.of(row)) sum += std::exp(score);
+    loss += (std::log(sum) - scores.of(row)[static_cast<std::size_t>(labels[row])]) / 9;
+  }
+  EXPECT_NEAR(whole.evaluate({.inputs = std::array{of_tokens, of_labels}, .count = 2}).loss, loss, 1e-5);
 }
 
 // Whatever the scores are stored in, classes tallied by them are those that the loss counts.
