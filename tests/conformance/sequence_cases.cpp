@@ -115,7 +115,7 @@ void add_rotary_at(std::vector<OpCase>& cases, std::int64_t rows, std::int64_t m
          {{"heads", heads}, {"head_size", head_size}, {"base", 10000.0}, {"inverse", inverse}},
          // Padding's positions are as large as 2^31; the angle is their product with a frequency, both in f64 and off
          // by some roundings.
-         16 + 0x1p31 * 0x1p-50 / 0x1p-24});
+         16 + 0x1p31 * 0x1p-49 / 0x1p-24});
   }
 }
 
