@@ -47,6 +47,22 @@ void add_attention(std::vector<OpCase>& cases, const std::string& name, Attentio
   add(ops::attention_grad_probabilities, {dy, x, probabilities, scalars}, terms, 4 * sharing * dropped);
 }
 
+struct Step {
+  std::int64_t examples, context, heads, kv_heads, head_size;
+  double scale = 0;  // 0: by the size of a head
+};
+
+void add_step(std::vector<OpCase>& cases, const std::string& name, const Step& s) {
+  const double scale = s.scale > 0 ? s.scale : 1 / std::sqrt(static_cast<double>(s.head_size));
+  const OperandSpec qkv{.shape = {s.examples, (s.heads + 2 * s.kv_heads) * s.head_size}};
+  const OperandSpec cache{.shape = {s.examples * s.context, s.kv_heads * s.head_size}};
+  cases.push_back({"attention_step_" + name,
+                   &ops::attention_step,
+                   {qkv, cache, cache, positions_of_rows(s.examples, s.context)},
+                   {{"heads", s.heads}, {"kv_heads", s.kv_heads}, {"scale", scale}},
+                   64 + 4 * scale * static_cast<double>(s.head_size) + static_cast<double>(s.context)});
+}
+
 }  // namespace
 
 std::vector<OpCase> attention_cases() {
@@ -73,6 +89,15 @@ std::vector<OpCase> attention_cases() {
     add("dropout", {.examples = 3, .length = 21, .heads = 2, .kv_heads = 2, .head_size = 16, .dropout = 0.3, .key = 7});
     add("all", {.examples = 3, .length = 67, .heads = 4, .kv_heads = 2, .head_size = 24, .dropout = 0.2, .lengths = {67, 50, 3}});
   }
+  add_step(cases, "small", {.examples = 9, .context = 5, .heads = 2, .kv_heads = 2, .head_size = 3});
+  add_step(cases, "one_position", {.examples = 3, .context = 1, .heads = 2, .kv_heads = 1, .head_size = 8});
+  add_step(cases, "one_column", {.examples = 8, .context = 7, .heads = 3, .kv_heads = 3, .head_size = 1});
+  add_step(cases, "heads_of_64", {.examples = 12, .context = 64, .heads = 2, .kv_heads = 2, .head_size = 64});
+  add_step(cases, "grouped", {.examples = 10, .context = 33, .heads = 6, .kv_heads = 2, .head_size = 16});
+  add_step(cases, "shared", {.examples = 8, .context = 300, .heads = 4, .kv_heads = 1, .head_size = 80});
+  add_step(cases, "heads_of_128", {.examples = 7, .context = 130, .heads = 1, .kv_heads = 1, .head_size = 128});
+  add_step(cases, "long", {.examples = 2, .context = 1500, .heads = 3, .kv_heads = 3, .head_size = 64});
+  add_step(cases, "sharp", {.examples = 8, .context = 50, .heads = 2, .kv_heads = 2, .head_size = 64, .scale = 8});
   return cases;
 }
 

@@ -51,6 +51,8 @@ struct OpCase {
 };
 
 std::vector<OpCase> op_cases();
+// One for each of `count` rows: the first, the last and a middle one of `most`, some that padding may have, then others.
+OperandSpec positions_of_rows(std::int64_t count, std::int64_t most);
 // The lists behind it, one a file.
 std::vector<OpCase> product_cases();
 std::vector<OpCase> norm_cases();

@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -98,6 +99,26 @@ void add_rotary(std::vector<OpCase>& cases, std::int64_t examples, std::int64_t 
   }
 }
 
+void add_at_positions(std::vector<OpCase>& cases, std::int64_t rows, std::int64_t most, std::int64_t columns) {
+  cases.push_back({fmt::format("add_positions_at_{}x{}_of_{}", rows, columns, most),
+                   &ops::add_positions_at,
+                   {real({rows, columns}), real({most, columns}), positions_of_rows(rows, most)}});
+}
+
+void add_rotary_at(std::vector<OpCase>& cases, std::int64_t rows, std::int64_t most, std::int64_t heads, std::int64_t head_size,
+                   std::int64_t others) {
+  for (const std::int64_t inverse : {0, 1}) {
+    cases.push_back(
+        {fmt::format("rotary{}_at_{}x{}x{}_and_{}_of_{}", inverse == 1 ? "_back" : "", rows, heads, head_size, others, most),
+         &ops::rotary_at,
+         {real({rows, heads * head_size + others}), positions_of_rows(rows, most)},
+         {{"heads", heads}, {"head_size", head_size}, {"base", 10000.0}, {"inverse", inverse}},
+         // Padding's positions are as large as 2^31; the angle is their product with a frequency, both in f64 and off
+         // by some roundings.
+         16 + 0x1p31 * 0x1p-49 / 0x1p-24});
+  }
+}
+
 void add_softmax(std::vector<OpCase>& cases, const std::string& name, Shape shape) {
   const auto like = [&](double low, double high) {
     return OperandSpec{.shape = shape, .low = low, .high = high, .row_major = true};
@@ -157,6 +178,15 @@ void add_linear_cross_entropy(std::vector<OpCase>& cases, const Loss& l) {
 
 }  // namespace
 
+OperandSpec positions_of_rows(std::int64_t count, std::int64_t most) {
+  const auto end = static_cast<double>(most);
+  const std::vector<double> chosen{0, end - 1, std::floor(end / 2), -1, end, -2147483648.0, 2147483647};
+  std::vector<double> numbers;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+    numbers.push_back(i < chosen.size() ? chosen[i] : static_cast<double>(static_cast<std::int64_t>(i) * 7919 % most));
+  return {.kind = Kind::labels, .shape = {count}, .numbers = numbers};
+}
+
 std::vector<OpCase> sequence_cases() {
   std::vector<OpCase> cases;
   add_tokens(cases, 3, 5, 7, 11);
@@ -181,6 +211,14 @@ std::vector<OpCase> sequence_cases() {
   add_rotary(cases, 2, 1, 1, 2, 0);
   add_rotary(cases, 2, 300, 4, 64, 128);
   add_rotary(cases, 1, 17, 3, 6, 1);
+  add_at_positions(cases, 9, 5, 7);
+  add_at_positions(cases, 1, 1, 1);
+  add_at_positions(cases, 40, 300, 64);
+  add_at_positions(cases, 17, 1024, 768);
+  add_rotary_at(cases, 9, 5, 2, 4, 3);
+  add_rotary_at(cases, 1, 1, 1, 2, 0);
+  add_rotary_at(cases, 33, 300, 4, 64, 128);
+  add_rotary_at(cases, 12, 17, 3, 6, 1);
   add_softmax(cases, "vector", {9});
   add_softmax(cases, "rows", {5, 33});
   add_softmax(cases, "heads", {2, 3, 7, 65});

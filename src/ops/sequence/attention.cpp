@@ -16,7 +16,7 @@
 
 namespace snug::ops {
 
-AttentionGeometry AttentionGeometry::from(const Shape& qkv, const Attributes& attributes) {
+AttentionHeads AttentionHeads::from(const Shape& qkv, const Attributes& attributes) {
   const std::int64_t heads = attributes.integer("heads"), kv_heads = attributes.integer("kv_heads");
   const std::int64_t width = qkv[1];
   if (heads < 1 || kv_heads < 1 || heads > width || kv_heads > width)
@@ -24,14 +24,19 @@ AttentionGeometry AttentionGeometry::from(const Shape& qkv, const Attributes& at
   if (heads % kv_heads != 0) throw_user_error("{} heads do not share {} heads of keys evenly", heads, kv_heads);
   const std::int64_t parts = heads + 2 * kv_heads;
   if (width % parts != 0) throw_user_error("{} columns do not split into {} heads of queries, keys and values", width, parts);
+  return {.count = heads, .of_keys = kv_heads, .size = width / parts};
+}
+
+AttentionGeometry AttentionGeometry::from(const Shape& qkv, const Attributes& attributes) {
+  const auto heads = AttentionHeads::from(qkv, attributes);
   const std::int64_t causal = attributes.integer("causal");
   if (causal != 0 && causal != 1) throw_user_error("causal is {}; it must be 0 or 1", causal);
   const std::int64_t length = rows_per_example(attributes);
   return {.examples = qkv[0] / length,
           .length = length,
-          .heads = heads,
-          .kv_heads = kv_heads,
-          .head_size = width / parts,
+          .heads = heads.count,
+          .kv_heads = heads.of_keys,
+          .head_size = heads.size,
           .causal = causal == 1};
 }
 

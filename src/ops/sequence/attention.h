@@ -14,6 +14,15 @@ namespace snug::ops {
 // The log_sum_exp of a query that sees no key: the lowest finite number of an f32, in f64 too.
 inline constexpr float kNothingSeen = std::numeric_limits<float>::lowest();
 
+// How the columns of qkv [R,(H+2K)*S] are divided.
+struct AttentionHeads {
+  std::int64_t count, of_keys;  // H and K
+  std::int64_t size;            // S
+
+  // UserError when qkv and the attributes do not go together.
+  static AttentionHeads from(const Shape& qkv, const Attributes& attributes);
+};
+
 struct AttentionGeometry {
   std::int64_t examples, length;  // N and T
   std::int64_t heads, kv_heads;   // H and K

@@ -12,15 +12,14 @@
 namespace snug::ops {
 
 StepGeometry StepGeometry::from(const Shape& qkv, const Shape& keys, const Attributes& attributes) {
-  const auto of_row = AttentionGeometry::from(
-      qkv, {{"heads", attributes.integer("heads")}, {"kv_heads", attributes.integer("kv_heads")}, {"causal", std::int64_t{1}}});
+  const auto heads = AttentionHeads::from(qkv, attributes);
   const std::int64_t examples = qkv[0];
   if (keys[0] % examples != 0) throw_user_error("{} rows of keys do not belong to {} examples", keys[0], examples);
   return {.examples = examples,
           .context = keys[0] / examples,
-          .heads = of_row.heads,
-          .kv_heads = of_row.kv_heads,
-          .head_size = of_row.head_size};
+          .heads = heads.count,
+          .kv_heads = heads.of_keys,
+          .head_size = heads.size};
 }
 
 namespace {

@@ -253,6 +253,19 @@ void add_sequences(std::vector<Case>& cases, Maker& make) {
          {x},
          {{"heads", kOne * 2}, {"head_size", kOne * 4}, {"base", 100.0}, {"rows_per_example", kLength}, {"inverse", inverted}}});
   }
+  // A row of each example, some of them padding.
+  Tensor positions = make.numbers(DType::i32, {kRows}, kClasses);
+  positions.set(0, 0);
+  positions.set(2, -1);
+  positions.set(7, kClasses - 1);
+  positions.set(9, kClasses);
+  positions.set(11, -1000000);
+  cases.push_back({&ops::add_positions_at, {x, table, positions}});
+  for (const std::int64_t inverted : {0, 1}) {
+    cases.push_back({&ops::rotary_at,
+                     {x, positions},
+                     {{"heads", kOne * 2}, {"head_size", kOne * 4}, {"base", 100.0}, {"inverse", inverted}}});
+  }
   cases.push_back({&ops::softmax, {make({2, 3, 5, 7})}, {}, false});
   cases.push_back({&ops::softmax_grad, {make({2, 3, 5, 7}), make.positive({2, 3, 5, 7})}, {}, false});
   for (const std::int64_t transposed : {0, 1, 2, 3}) {
@@ -284,6 +297,16 @@ void add_attention(std::vector<Case>& cases, Maker& make) {
       add(ops::attention_grad_probabilities, {dy, qkv, probabilities, scalars});
     }
   }
+}
+
+void add_attention_step(std::vector<Case>& cases, Maker& make) {
+  // Examples at the start, in the middle and at the end of a context of five, and two that are padding.
+  constexpr std::int64_t kExamples = 5, kContext = 5, kHeads = 4, kKvHeads = 2, kSize = 3;
+  const Tensor qkv = make({kExamples, (kHeads + 2 * kKvHeads) * kSize});
+  const Tensor keys = make({kExamples * kContext, kKvHeads * kSize}), values = make(keys.type().shape);
+  const Tensor positions({.dtype = DType::i32, .shape = {kExamples}}, {0, 2, kContext - 1, -1, kContext});
+  cases.push_back(
+      {&ops::attention_step, {qkv, keys, values, positions}, {{"heads", kHeads}, {"kv_heads", kKvHeads}, {"scale", 0.7}}});
 }
 
 void add_linear_cross_entropy(std::vector<Case>& cases, Maker& make) {
@@ -355,6 +378,7 @@ std::vector<Case> all_cases(DType dtype) {
   add_ends(cases, make);
   add_sequences(cases, make);
   add_attention(cases, make);
+  add_attention_step(cases, make);
   add_linear_cross_entropy(cases, make);
   add_sparse(cases, make);
   return cases;

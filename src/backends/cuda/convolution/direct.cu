@@ -118,21 +118,24 @@ __global__ void __launch_bounds__(kThreads) grad_weight_kernel(const T* dy, cons
   if (threadIdx.x == 0) dw[blockIdx.x] = narrow<T>(shared[0]);
 }
 
+// One thread per element of the result, which in a workspace (logits) may have more than 2^32.
 template <typename T, typename R>
 __global__ void __launch_bounds__(kThreads)
-    product_kernel(const T* a, const T* b, const T* bias, R* result, ProductShape s, std::uint32_t count) {
-  const std::uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+    product_kernel(const T* a, const T* b, const T* bias, R* result, ProductShape s, std::size_t count) {
+  const std::size_t i = std::size_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= count) return;
-  const std::uint32_t row = i / s.columns;
-  const std::uint32_t column = i % s.columns;
-  const T* left = a + std::size_t{row} * s.a_row;
-  const T* right = b + std::size_t{column} * s.b_column;
+  const std::size_t rows_before = i / s.columns;
+  const std::size_t matrix = rows_before / s.rows;
+  const auto row = static_cast<std::uint32_t>(rows_before % s.rows);
+  const auto column = static_cast<std::uint32_t>(i % s.columns);
+  const T* left = a + matrix * s.a_matrix + std::size_t{row} * s.a_row;
+  const T* right = b + matrix * s.b_matrix + std::size_t{column} * s.b_column;
   float sum = 0;
   for (std::uint32_t k = 0; k < s.depth; ++k) {
     sum = fmaf(widen(left[std::size_t{k} * s.a_depth]), widen(right[std::size_t{k} * s.b_depth]), sum);
   }
   if (bias != nullptr) sum += widen(bias[column]);
-  R& out = result[std::size_t{row} * s.result_row + column];
+  R& out = result[matrix * s.result_matrix + std::size_t{row} * s.result_row + column];
   out = narrow<R>(s.adds ? widen(out) + sum : sum);
 }
 
@@ -161,9 +164,9 @@ void conv2d_grad_weight(cudaStream_t stream, const T* dy, const T* x, T* dw, con
 
 template <typename T, typename R>
 void product(cudaStream_t stream, const T* a, const T* b, const T* bias, R* result, const ProductShape& s) {
-  const std::int64_t count = std::int64_t{s.rows} * s.columns;
-  product_kernel<<<blocks_for(count), kThreads, 0, stream>>>(a, b, bias, result, s, static_cast<std::uint32_t>(count));
-  check_launch("cuda_linear");
+  const std::int64_t count = std::int64_t{s.batch} * s.rows * s.columns;
+  product_kernel<<<blocks_for(count), kThreads, 0, stream>>>(a, b, bias, result, s, static_cast<std::size_t>(count));
+  check_launch("cuda_product");
 }
 
 #define SNUG_INSTANTIATE(T)                                                                 \

@@ -3,6 +3,7 @@
 // __nv_bfloat16, summed in float.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <cuda_bf16.h>
@@ -31,6 +32,9 @@ struct ProductShape {
   std::uint32_t a_row, a_depth, b_depth, b_column;
   std::uint32_t result_row;
   bool adds = false;  // to what lies there; the sum is rounded once
+  // Of several products: elements from a matrix to the next.
+  std::uint32_t batch = 1;
+  std::size_t a_matrix = 0, b_matrix = 0, result_matrix = 0;
 };
 // R: T, or float.
 template <typename T, typename R>

@@ -31,6 +31,7 @@ inline launch::ProductShape plain_shape(const MatrixProblem& p) {
   const auto stride = [&](std::int64_t given, std::int64_t packed) { return number(given == 0 ? packed : given); };
   const std::uint32_t left = stride(p.left_stride, p.left_transposed ? p.rows : p.depth);
   const std::uint32_t right = stride(p.right_stride, p.right_transposed ? p.depth : p.columns);
+  const std::uint32_t result = stride(p.result_stride, p.columns);
   return {.rows = number(p.rows),
           .columns = number(p.columns),
           .depth = number(p.depth),
@@ -38,8 +39,12 @@ inline launch::ProductShape plain_shape(const MatrixProblem& p) {
           .a_depth = p.left_transposed ? left : 1,
           .b_depth = p.right_transposed ? 1 : right,
           .b_column = p.right_transposed ? right : 1,
-          .result_row = stride(p.result_stride, p.columns),
-          .adds = p.adds_to_result};
+          .result_row = result,
+          .adds = p.adds_to_result,
+          .batch = number(p.batch),
+          .a_matrix = std::size_t{left} * number(p.left_transposed ? p.depth : p.rows),
+          .b_matrix = std::size_t{right} * number(p.right_transposed ? p.columns : p.depth),
+          .result_matrix = std::size_t{result} * number(p.rows)};
 }
 
 // T: what the factors are stored as; R: what the result is, T or float where the problem has a wide result. No bias.

@@ -1,6 +1,8 @@
 #include "backends/cuda/linear/matrix_products.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 
 #include "backends/cuda/device/library_workspace.h"
 #include "base/error.h"
@@ -48,13 +50,53 @@ cudaDataType_t data_type(DType dtype) {
   return dtype == DType::f16 ? CUDA_R_16F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-// Columns, of `rows` elements, are contiguous and `stride` apart; 0: they lie together.
-MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
-  cublasLtMatrixLayout_t raw = nullptr;
-  check_cublas(cublasLtMatrixLayoutCreate(&raw, data_type(dtype), static_cast<std::uint64_t>(rows),
-                                          static_cast<std::uint64_t>(columns), stride == 0 ? rows : stride),
-               "cublasLtMatrixLayoutCreate");
-  return MatrixLayout(raw);
+template <typename T>
+void set_attribute(const MatrixLayout& layout, cublasLtMatrixLayoutAttribute_t name, T value) {
+  check_cublas(cublasLtMatrixLayoutSetAttribute(layout.get(), name, &value, sizeof value), "cublasLtMatrixLayoutSetAttribute");
+}
+
+// An operand as cuBLAS sees it: columns, of `rows` elements, are contiguous and `stride` apart.
+struct Matrix {
+  DType dtype;
+  std::int64_t rows, columns, stride;
+  std::int64_t batch;  // matrices, one behind the other
+
+  Matrix(DType of, std::int64_t height, std::int64_t width, std::int64_t given_stride, std::int64_t count)
+      : dtype(of), rows(height), columns(width), stride(given_stride == 0 ? height : given_stride), batch(count) {}
+
+  std::int64_t offset() const { return columns * stride; }  // from a matrix to the next
+
+  MatrixLayout layout() const {
+    cublasLtMatrixLayout_t raw = nullptr;
+    check_cublas(cublasLtMatrixLayoutCreate(&raw, data_type(dtype), static_cast<std::uint64_t>(rows),
+                                            static_cast<std::uint64_t>(columns), stride),
+                 "cublasLtMatrixLayoutCreate");
+    MatrixLayout made(raw);
+    if (batch == 1) return made;
+    set_attribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
+    set_attribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, offset());
+    return made;
+  }
+
+  // Of every matrix's first byte, as far as the arena's alignment goes.
+  std::uint32_t alignment_bytes() const {
+    const auto most = static_cast<std::uint32_t>(kAlignment.count());
+    if (batch == 1) return most;
+    const auto bytes = static_cast<std::uint64_t>(offset() * bits_per_element(dtype) / 8);
+    return std::min(most, std::uint32_t{1} << std::min(std::countr_zero(bytes), 31));
+  }
+};
+
+Matrix left_of(const MatrixProblem& p) {
+  return p.left_transposed ? Matrix(p.dtype, p.rows, p.depth, p.left_stride, p.batch)
+                           : Matrix(p.dtype, p.depth, p.rows, p.left_stride, p.batch);
+}
+Matrix right_of(const MatrixProblem& p) {
+  return p.right_transposed ? Matrix(p.dtype, p.depth, p.columns, p.right_stride, p.batch)
+                            : Matrix(p.dtype, p.columns, p.depth, p.right_stride, p.batch);
+}
+Matrix result_of(const MatrixProblem& p) {
+  return {p.wide_result ? DType::f32 : p.dtype, p.columns, p.rows, p.result_stride, p.batch};
 }
 
 template <typename T>
@@ -63,7 +105,7 @@ void set_preference(const Preference& preference, cublasLtMatmulPreferenceAttrib
                "cublasLtMatmulPreferenceSetAttribute");
 }
 
-Preference make_preference(const CudaOptions& options) {
+Preference make_preference(const MatrixProblem& problem, const CudaOptions& options) {
   cublasLtMatmulPreference_t raw = nullptr;
   check_cublas(cublasLtMatmulPreferenceCreate(&raw), "cublasLtMatmulPreferenceCreate");
   Preference preference(raw);
@@ -72,10 +114,10 @@ Preference make_preference(const CudaOptions& options) {
   // A split sum is combined in f32, in scratch: not rounded in between, and always in the same order.
   set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                  static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-  for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    set_preference(preference, name, static_cast<std::uint32_t>(kAlignment.count()));
-  }
+  set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, right_of(problem).alignment_bytes());
+  set_preference(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left_of(problem).alignment_bytes());
+  for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set_preference(preference, name, result_of(problem).alignment_bytes());
   return preference;
 }
 
@@ -87,16 +129,13 @@ class MatrixProduct {
       : problem_(problem),
         allow_tf32_(allow_tf32),
         operation_(make_operation(problem, allow_tf32, any_bias())),
-        first_(problem.right_transposed ? make_layout(problem.dtype, problem.depth, problem.columns, problem.right_stride)
-                                        : make_layout(problem.dtype, problem.columns, problem.depth, problem.right_stride)),
-        second_(problem.left_transposed ? make_layout(problem.dtype, problem.rows, problem.depth, problem.left_stride)
-                                        : make_layout(problem.dtype, problem.depth, problem.rows, problem.left_stride)),
-        result_(make_layout(problem.wide_result ? DType::f32 : problem.dtype, problem.columns, problem.rows,
-                            problem.result_stride)) {}
+        first_(right_of(problem).layout()),
+        second_(left_of(problem).layout()),
+        result_(result_of(problem).layout()) {}
 
   // False when cuBLAS has no algorithm.
   bool find_algorithm(cublasLtHandle_t handle, const CudaOptions& options, Bytes& workspace) {
-    const Preference preference = make_preference(options);
+    const Preference preference = make_preference(problem_, options);
     std::array<cublasLtMatmulHeuristicResult_t, 8> results{};
     int count = 0;
     const cublasStatus_t status =
@@ -136,10 +175,10 @@ class MatrixProduct {
 namespace {
 
 std::string key_of(const MatrixProblem& problem) {
-  return fmt::format("{} {}x{}x{} {}{}{}{}{} {}/{}/{}", name_of(problem.dtype), problem.rows, problem.columns, problem.depth,
+  return fmt::format("{} {}x{}x{} {}{}{}{}{} {}/{}/{} {}", name_of(problem.dtype), problem.rows, problem.columns, problem.depth,
                      problem.left_transposed ? "t" : "n", problem.right_transposed ? "t" : "n", problem.adds_bias ? "b" : "",
                      problem.wide_result ? "w" : "", problem.adds_to_result ? "+" : "", problem.left_stride, problem.right_stride,
-                     problem.result_stride);
+                     problem.result_stride, problem.batch);
 }
 
 class BoundProduct final : public BoundKernel {

@@ -14,7 +14,8 @@
 
 namespace snug::backends::cuda {
 
-// result[rows, columns] = left[rows, depth] * right[depth, columns], all row-major. A factor may be stored transposed.
+// result[rows, columns] = left[rows, depth] * right[depth, columns], all row-major. A factor may be stored transposed. Of several
+// products, each operand's matrices lie one behind the other.
 struct MatrixProblem {
   std::int64_t rows, columns, depth;
   bool left_transposed, right_transposed;  // stored as [depth, rows], [columns, depth]
@@ -24,6 +25,7 @@ struct MatrixProblem {
   bool adds_to_result = false;             // to what lies there; the sum is rounded once
   // Elements from a stored row to the next; 0: they lie together.
   std::int64_t left_stride = 0, right_stride = 0, result_stride = 0;
+  std::int64_t batch = 1;  // products
 };
 
 struct MatrixOperands {

@@ -1,6 +1,6 @@
 #include "backends/cuda/device_code.cuh"
+#include "backends/cuda/sequence/block.cuh"
 #include "backends/cuda/sequence/classifier_loss.h"
-#include "backends/cuda/sequence/warp.cuh"
 
 // A block processes a row. The target of a row is (1 - smoothing) at its label plus smoothing / classes everywhere.
 
@@ -41,26 +41,6 @@ struct Exponentials {
     for (int v = 0; v < V; ++v) sum += expf(x.at[v] - largest);
   }
 };
-
-// Every thread gets the result. `shared`: a number for every warp.
-__device__ double sum_of_block(double value, double* shared) {
-  value = sum_of_warp(value);
-  __syncthreads();  // before others' sums are overwritten
-  if (threadIdx.x % kWarp == 0) shared[threadIdx.x / kWarp] = value;
-  __syncthreads();
-  double sum = 0;
-  for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) sum += shared[warp];
-  return sum;
-}
-__device__ float max_of_block(float value, double* shared) {
-  value = max_of_warp(value);
-  __syncthreads();
-  if (threadIdx.x % kWarp == 0) shared[threadIdx.x / kWarp] = value;
-  __syncthreads();
-  float most = -INFINITY;
-  for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) most = fmaxf(most, static_cast<float>(shared[warp]));
-  return most;
-}
 
 // The whole block has the row's loss afterwards.
 __device__ RowLoss loss_of_row(const float* x, const ClassifierRows& rows, std::uint32_t row, float weight) {

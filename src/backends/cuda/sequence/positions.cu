@@ -20,6 +20,23 @@ __global__ void __launch_bounds__(kThreads)
   store<V>(y + first, values);
 }
 
+template <typename T, int V>
+__global__ void __launch_bounds__(kThreads)
+    add_at_kernel(const T* x, const T* table, const std::int32_t* positions, T* y, PositionShape shape, std::uint32_t packs) {
+  const std::uint32_t pack = blockIdx.x * kThreads + threadIdx.x;
+  if (pack >= packs) return;
+  const std::size_t first = std::size_t{pack} * V;
+  const std::uint32_t vectors = shape.columns / V;
+  const auto position = static_cast<std::uint32_t>(positions[pack / vectors]);
+  Pack<T, V> values = load<V>(x + first);
+  if (position < shape.positions_of_table) {  // a negative one is large
+    const Pack<T, V> added = load<V>(table + std::size_t{position} * shape.columns + pack % vectors * V);
+#pragma unroll
+    for (int v = 0; v < V; ++v) values.at[v] = narrow<T>(widen(values.at[v]) + widen(added.at[v]));
+  }
+  store<V>(y + first, values);
+}
+
 // Every thread sums the same columns of one position over the examples, in their order.
 template <typename T, int V>
 __global__ void __launch_bounds__(kThreads)
@@ -49,6 +66,13 @@ void launch_add(cudaStream_t stream, const T* x, const T* table, T* y, const Pos
 }
 
 template <typename T, int V>
+void launch_add_at(cudaStream_t stream, const T* x, const T* table, const std::int32_t* positions, T* y,
+                   const PositionShape& shape) {
+  const std::uint32_t packs = shape.rows * (shape.columns / V);
+  add_at_kernel<T, V><<<blocks_for(packs), kThreads, 0, stream>>>(x, table, positions, y, shape, packs);
+}
+
+template <typename T, int V>
 void launch_grad(cudaStream_t stream, const T* dy, T* gradient, const T* addend, const PositionShape& shape) {
   const std::uint32_t packs = shape.positions_of_table * (shape.columns / V);
   grad_kernel<T, V><<<blocks_for(packs), kThreads, 0, stream>>>(dy, gradient, addend, shape, packs);
@@ -67,6 +91,17 @@ void add_positions(cudaStream_t stream, const T* x, const T* table, T* y, const 
 }
 
 template <typename T>
+void add_positions_at(cudaStream_t stream, const T* x, const T* table, const std::int32_t* positions, T* y,
+                      const PositionShape& shape) {
+  if (shape.columns % kPack<T> == 0) {
+    launch_add_at<T, kPack<T>>(stream, x, table, positions, y, shape);
+  } else {
+    launch_add_at<T, 1>(stream, x, table, positions, y, shape);
+  }
+  check_launch("cuda_add_positions_at");
+}
+
+template <typename T>
 void add_positions_grad(cudaStream_t stream, const T* dy, T* gradient, const T* addend, const PositionShape& shape) {
   if (shape.columns % kPack<T> == 0) {
     launch_grad<T, kPack<T>>(stream, dy, gradient, addend, shape);
@@ -76,8 +111,9 @@ void add_positions_grad(cudaStream_t stream, const T* dy, T* gradient, const T* 
   check_launch("cuda_add_positions_grad");
 }
 
-#define SNUG_INSTANTIATE(T)                                                                \
-  template void add_positions(cudaStream_t, const T*, const T*, T*, const PositionShape&); \
+#define SNUG_INSTANTIATE(T)                                                                                        \
+  template void add_positions(cudaStream_t, const T*, const T*, T*, const PositionShape&);                         \
+  template void add_positions_at(cudaStream_t, const T*, const T*, const std::int32_t*, T*, const PositionShape&); \
   template void add_positions_grad(cudaStream_t, const T*, T*, const T*, const PositionShape&)
 
 SNUG_INSTANTIATE(float);

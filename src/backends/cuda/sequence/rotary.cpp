@@ -23,15 +23,19 @@ launch::RotaryShape shape_of(const Call& call) {
           .direction = attributes.integer("inverse") != 0 ? -1.0F : 1.0F};
 }
 
+// With the positions as another input, or without.
 template <typename T>
 std::unique_ptr<BoundKernel> bind_rotary(const Call& call) {
-  return call.launch([x = call.in<T>(0), y = call.out<T>(0), shape = shape_of(call)](cudaStream_t stream) {
-    launch::rotary<T>(stream, x, y, shape);
-  });
+  return call.launch([x = call.in<T>(0), positions = call.input_count() == 2 ? call.in<std::int32_t>(1) : nullptr,
+                      y = call.out<T>(0),
+                      shape = shape_of(call)](cudaStream_t stream) { launch::rotary<T>(stream, x, positions, y, shape); });
 }
+
+constexpr Signature kAt{.inputs = {Element::real, Element::index}};
 
 }  // namespace
 
 constinit const KernelDef rotary = define<[]<typename T>() { return bind_rotary<T>; }>("cuda_rotary");
+constinit const KernelDef rotary_at = define<[]<typename T>() { return bind_rotary<T>; }, kAt>("cuda_rotary_at");
 
 }  // namespace snug::backends::cuda

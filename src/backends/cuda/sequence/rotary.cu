@@ -10,13 +10,14 @@ constexpr double kInversePi = 0.31830988618379067154;
 // A thread rotates V neighboring pairs of every head of a row, all by the same angles. These are reduced to a turn in double:
 // a late position's is thousands of turns.
 template <typename T, int V>
-__global__ void __launch_bounds__(kThreads) rotary_kernel(const T* x, T* y, RotaryShape shape, std::uint32_t packs) {
+__global__ void __launch_bounds__(kThreads)
+    rotary_kernel(const T* x, const std::int32_t* positions, T* y, RotaryShape shape, std::uint32_t packs) {
   const std::uint32_t pack = blockIdx.x * kThreads + threadIdx.x;
   if (pack >= packs) return;
   const std::uint32_t vectors = shape.half / V;
   const std::uint32_t row = pack / vectors;
   const std::uint32_t pair = pack % vectors * V;
-  const double position = static_cast<double>(row % shape.length);
+  const double position = positions == nullptr ? static_cast<double>(row % shape.length) : static_cast<double>(positions[row]);
   float cosine[V];
   float sine[V];
 #pragma unroll
@@ -42,20 +43,20 @@ __global__ void __launch_bounds__(kThreads) rotary_kernel(const T* x, T* y, Rota
 }
 
 template <typename T, int V>
-void launch_rotary(cudaStream_t stream, const T* x, T* y, const RotaryShape& shape) {
+void launch_rotary(cudaStream_t stream, const T* x, const std::int32_t* positions, T* y, const RotaryShape& shape) {
   const std::uint32_t packs = shape.rows * (shape.half / V);
-  rotary_kernel<T, V><<<blocks_for(packs), kThreads, 0, stream>>>(x, y, shape, packs);
+  rotary_kernel<T, V><<<blocks_for(packs), kThreads, 0, stream>>>(x, positions, y, shape, packs);
   check_launch("cuda_rotary");
 }
 
 }  // namespace
 
 template <typename T>
-void rotary(cudaStream_t stream, const T* x, T* y, const RotaryShape& shape) {
+void rotary(cudaStream_t stream, const T* x, const std::int32_t* positions, T* y, const RotaryShape& shape) {
   if (shape.half % kPack<T> == 0 && shape.columns % kPack<T> == 0) {
-    launch_rotary<T, kPack<T>>(stream, x, y, shape);
+    launch_rotary<T, kPack<T>>(stream, x, positions, y, shape);
   } else {
-    launch_rotary<T, 1>(stream, x, y, shape);
+    launch_rotary<T, 1>(stream, x, positions, y, shape);
   }
   const std::size_t rotated = std::size_t{2} * shape.heads * shape.half;
   if (x == y || rotated == shape.columns) return;
@@ -64,8 +65,8 @@ void rotary(cudaStream_t stream, const T* x, T* y, const RotaryShape& shape) {
                                    cudaMemcpyDeviceToDevice, stream));
 }
 
-template void rotary(cudaStream_t, const float*, float*, const RotaryShape&);
-template void rotary(cudaStream_t, const __half*, __half*, const RotaryShape&);
-template void rotary(cudaStream_t, const __nv_bfloat16*, __nv_bfloat16*, const RotaryShape&);
+template void rotary(cudaStream_t, const float*, const std::int32_t*, float*, const RotaryShape&);
+template void rotary(cudaStream_t, const __half*, const std::int32_t*, __half*, const RotaryShape&);
+template void rotary(cudaStream_t, const __nv_bfloat16*, const std::int32_t*, __nv_bfloat16*, const RotaryShape&);
 
 }  // namespace snug::backends::cuda::launch

@@ -12,13 +12,13 @@ namespace snug::backends::cuda::launch {
 struct RotaryShape {
   std::uint32_t rows, columns;  // R, W
   std::uint32_t heads, half;    // pairs of a head
-  std::uint32_t length;         // positions of an example
+  std::uint32_t length;         // positions of an example, where the rows have none of their own
   double octaves;               // by which the frequency falls from a pair to the next: it is 2^-(octaves * pair)
   float direction;              // -1 rotates back
 };
 
-// y may lie in the bytes of x.
+// `positions`: of the rows; nullptr: theirs in their example. y may lie in the bytes of x.
 template <typename T>
-void rotary(cudaStream_t stream, const T* x, T* y, const RotaryShape& shape);
+void rotary(cudaStream_t stream, const T* x, const std::int32_t* positions, T* y, const RotaryShape& shape);
 
 }  // namespace snug::backends::cuda::launch
