@@ -63,6 +63,11 @@ std::vector<OpCase> attention_cases() {
     add("odd_length", {.examples = 1, .length = 197, .heads = 2, .kv_heads = 2, .head_size = 32});
     add("grouped", {.examples = 2, .length = 33, .heads = 6, .kv_heads = 2, .head_size = 16});
     add("shared", {.examples = 1, .length = 40, .heads = 4, .kv_heads = 1, .head_size = 80});
+    // Tiles of tensor cores: not quite full ones, and head sizes between those they are made for.
+    add("tiles_of_64", {.examples = 2, .length = 130, .heads = 4, .kv_heads = 2, .head_size = 64});
+    add("tiles_of_96", {.examples = 1, .length = 131, .heads = 2, .kv_heads = 1, .head_size = 88});
+    add("tiles_with_all",
+        {.examples = 3, .length = 132, .heads = 4, .kv_heads = 2, .head_size = 64, .dropout = 0.1, .lengths = {132, 65, 0}});
     add("heads_of_128", {.examples = 1, .length = 70, .heads = 1, .kv_heads = 1, .head_size = 128});
     // Scores of some hundred, whose exponentials alone are no f32.
     add("sharp", {.examples = 1, .length = 50, .heads = 2, .kv_heads = 2, .head_size = 64, .scale = 8});
