@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -38,13 +39,15 @@ void add_attention(std::vector<OpCase>& cases, const std::string& name, Attentio
   const auto sharing = static_cast<double>(s.heads) / static_cast<double>(s.kv_heads);
   const auto depth = static_cast<double>(s.head_size), length = static_cast<double>(s.length);
   const double scores = 4 * s.scale * depth;
-  // Probabilities and the gradients of scores may be rounded before the products in which they are factors.
+  // Probabilities and the gradients of scores may be rounded before the products in which they are factors. The latter are as
+  // large as the scale.
   const double dropped = 1 / (1 - s.dropout);
   add(ops::attention, {x, scalars}, 64 + scores + length, dropped);
   add(ops::attention_probabilities, {x, scalars}, 64 + scores, 0);
   const double terms = 256 + 4 * depth + 4 * sharing * (length + scores);
-  add(ops::attention_grad, {dy, x, y, log_sum_exp, scalars}, terms, 4 * sharing * dropped);
-  add(ops::attention_grad_probabilities, {dy, x, probabilities, scalars}, terms, 4 * sharing * dropped);
+  const double rounded = 4 * sharing * dropped * std::max(1.0, s.scale);
+  add(ops::attention_grad, {dy, x, y, log_sum_exp, scalars}, terms, rounded);
+  add(ops::attention_grad_probabilities, {dy, x, probabilities, scalars}, terms, rounded);
 }
 
 }  // namespace

@@ -98,6 +98,20 @@ std::unique_ptr<BoundKernel> bind_plain_grad(const Call& call) {
 }
 
 template <typename T>
+std::unique_ptr<BoundKernel> bind_tiled_grad(const Call& call) {
+  if constexpr (!kIsTiled<T>) {
+    throw InternalError("attention in tiles was bound to values that it refuses");
+  } else {
+    const AttentionShape shape = shape_of(call.input_shape(1), call.attributes());
+    const AttentionRule rule = rule_of(call, 4);
+    launch::prepare_tiled_attention_grad<T>(shape, rule);
+    return call.launch([operands = grad_operands_of<T>(call), shape, rule](cudaStream_t stream) {
+      launch::tiled_attention_grad<T>(stream, operands, shape, rule);
+    });
+  }
+}
+
+template <typename T>
 std::unique_ptr<BoundKernel> bind_grad_probabilities(const Call& call) {
   const launch::AttentionGradOperands<T> operands{.dy = call.in<T>(0),
                                                   .qkv = call.in<T>(1),
@@ -169,6 +183,8 @@ consteval KernelDef define_plain(std::string_view name, std::string_view op = {}
 
 constinit const KernelDef tiled_attention =
     define_tiled<0, []<typename T>() { return bind_tiled<T>; }, kForward>("tiled_attention");
+constinit const KernelDef tiled_attention_grad =
+    define_tiled<1, []<typename T>() { return bind_tiled_grad<T>; }, kGrad, workspace_of_grad<1>>("tiled_attention_grad");
 constinit const KernelDef plain_attention =
     define_plain<0, []<typename T>() { return bind_plain<T>; }, kForward>("cuda_attention");
 constinit const KernelDef plain_attention_grad =

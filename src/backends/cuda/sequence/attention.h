@@ -27,13 +27,18 @@ void plain_attention_grad(cudaStream_t stream, const AttentionGradOperands<T>& o
                           const AttentionRule& rule);
 
 // Tiles of queries against tiles of keys on tensor cores: for values of 16 bits, heads of up to this size whose columns are a
-// multiple of eight, and a scale above 0.
+// multiple of eight, and a scale above 0. Each is prepared once before its first launch: blocks of threads may then use the
+// shared memory that the tiles take.
 inline constexpr std::uint32_t kMostTiledHeadSize = 128;
-// Once before the first launch: blocks of threads may use the shared memory that heads of this size take.
 template <typename T>
 void prepare_tiled_attention(const AttentionShape& shape, const AttentionRule& rule);
 template <typename T>
 void tiled_attention(cudaStream_t stream, const AttentionOperands<T>& operands, const AttentionShape& shape,
                      const AttentionRule& rule);
+template <typename T>
+void prepare_tiled_attention_grad(const AttentionShape& shape, const AttentionRule& rule);
+template <typename T>
+void tiled_attention_grad(cudaStream_t stream, const AttentionGradOperands<T>& operands, const AttentionShape& shape,
+                          const AttentionRule& rule);
 
 }  // namespace snug::backends::cuda::launch

@@ -124,12 +124,8 @@ class ForwardTiles {
 
     SNUG_DEVICE void hide(Sums<kRowTiles<D>, kKeyTiles>& scores, int first_key) const {
       SNUG_UNROLL for (int r = 0; r < kRowTiles<D>; ++r) {
-        SNUG_UNROLL for (int e = 0; e < 4; ++e) {
-          const int end = keys_seen(query(r, e / 2), keys, causal) - first_key - Machine::thread() % 4 * 2 - e % 2;
-          SNUG_UNROLL for (int c = 0; c < kKeyTiles; ++c) {
-            if (c * 8 >= end) scores[r][c][e] = -INFINITY;
-          }
-        }
+        SNUG_UNROLL for (int e = 0; e < 4; ++e)
+            hide_from<Machine>(scores, r, e, keys_seen(query(r, e / 2), keys, causal) - first_key);
       }
     }
 
@@ -162,7 +158,7 @@ class ForwardTiles {
       }
     }
 
-    SNUG_DEVICE void finish(const launch::AttentionRule& rule, const OneTile& scratch, int warp_row, T* y, std::size_t width,
+    SNUG_DEVICE void finish(const launch::AttentionRule& rule, const OneTile& scratch, int warp_row, T* y, std::uint32_t width,
                             float* log_sum_exp, const launch::AttentionShape& shape) {
       const int length = static_cast<int>(shape.length);
       float factors[kRowTiles<D>][2];

@@ -67,7 +67,7 @@ class Tile {
 
   // Rows `begin` on of a matrix whose rows are `stride` apart; zeros for rows from `end` on, and columns beyond `columns`.
   template <int Rows>
-  SNUG_DEVICE void load(const T* matrix, std::size_t stride, int begin, int end, int columns) const {
+  SNUG_DEVICE void load(const T* matrix, std::uint32_t stride, int begin, int end, int columns) const {
     constexpr int kPieces = D / 8;
     static_assert(Rows * kPieces % kTileThreads == 0);
     SNUG_UNROLL for (int i = 0; i < Rows * kPieces / kTileThreads; ++i) {
@@ -75,8 +75,9 @@ class Tile {
       const int row = at / kPieces;
       const int number = at % kPieces;
       const bool valid = begin + row < end && number * 8 < columns;
-      const T* from = matrix + static_cast<std::size_t>(begin + row) * stride + number * 8;
-      Machine::copy16(piece(row, number), valid ? from : matrix, valid);
+      // Values have less than 2^31 elements here. Where nothing is read, the address may be anywhere.
+      const std::uint32_t offset = static_cast<std::uint32_t>(begin + row) * stride + static_cast<std::uint32_t>(number) * 8;
+      Machine::copy16(piece(row, number), matrix + offset, valid);
     }
   }
 
@@ -100,7 +101,7 @@ class Tile {
   // matrix, below `end`. Nothing else may read these rows of the tile.
   template <int RowTiles>
   SNUG_DEVICE void store(const Sums<RowTiles, D / 8>& sums, const float (&factors)[RowTiles][2], int row, T* matrix,
-                         std::size_t stride, int position, int end, int columns) const {
+                         std::uint32_t stride, int position, int end, int columns) const {
     const int lane = Machine::thread() % 32;
     Machine::sync_warp();
     SNUG_UNROLL for (int r = 0; r < RowTiles; ++r) {
@@ -203,6 +204,22 @@ SNUG_DEVICE float max_of_row(float value) {
   return fmaxf(value, Machine::from_lane_xor(value, 2));
 }
 
+// Of a lane's scores number e of the tiles r: those of the columns from `end` on, or before `begin`, become minus infinity.
+template <typename Machine, int RowTiles, int ColumnTiles>
+SNUG_DEVICE void hide_from(Sums<RowTiles, ColumnTiles>& scores, int r, int e, int end) {
+  const int column = Machine::thread() % 4 * 2 + e % 2;
+  SNUG_UNROLL for (int c = 0; c < ColumnTiles; ++c) {
+    if (c * 8 >= end - column) scores[r][c][e] = -INFINITY;
+  }
+}
+template <typename Machine, int RowTiles, int ColumnTiles>
+SNUG_DEVICE void hide_before(Sums<RowTiles, ColumnTiles>& scores, int r, int e, int begin) {
+  const int column = Machine::thread() % 4 * 2 + e % 2;
+  SNUG_UNROLL for (int c = 0; c < ColumnTiles; ++c) {
+    if (c * 8 < begin - column) scores[r][c][e] = -INFINITY;
+  }
+}
+
 // One example and head, and a tile of its rows. Blocks that run at the same time go through the same few heads, whose values then
 // come from the cache; of these heads, the tiles with the most work come first.
 struct TilePlace {
@@ -233,11 +250,11 @@ struct TiledHeads {
   SNUG_DEVICE TiledHeads(const launch::AttentionShape& of, std::uint32_t example)
       : shape(of), first_row(std::size_t{example} * of.length) {}
 
-  SNUG_DEVICE std::size_t width() const { return std::size_t{shape.heads + 2 * shape.kv_heads} * shape.head_size; }
+  SNUG_DEVICE std::uint32_t width() const { return (shape.heads + 2 * shape.kv_heads) * shape.head_size; }
   SNUG_DEVICE std::size_t query(std::uint32_t head) const { return first_row * width() + std::size_t{head} * shape.head_size; }
   SNUG_DEVICE std::size_t key(std::uint32_t kv_head) const { return query(shape.heads + kv_head); }
   SNUG_DEVICE std::size_t value(std::uint32_t kv_head) const { return query(shape.heads + shape.kv_heads + kv_head); }
-  SNUG_DEVICE std::size_t result_width() const { return std::size_t{shape.heads} * shape.head_size; }
+  SNUG_DEVICE std::uint32_t result_width() const { return shape.heads * shape.head_size; }
   SNUG_DEVICE std::size_t result(std::uint32_t head) const {
     return first_row * result_width() + std::size_t{head} * shape.head_size;
   }
