@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -38,13 +39,15 @@ void add_attention(std::vector<OpCase>& cases, const std::string& name, Attentio
   const auto sharing = static_cast<double>(s.heads) / static_cast<double>(s.kv_heads);
   const auto depth = static_cast<double>(s.head_size), length = static_cast<double>(s.length);
   const double scores = 4 * s.scale * depth;
-  // Probabilities and the gradients of scores may be rounded before the products in which they are factors.
+  // Probabilities and the gradients of scores may be rounded before the products in which they are factors. The latter are as
+  // large as the scale.
   const double dropped = 1 / (1 - s.dropout);
   add(ops::attention, {x, scalars}, 64 + scores + length, dropped);
   add(ops::attention_probabilities, {x, scalars}, 64 + scores, 0);
   const double terms = 256 + 4 * depth + 4 * sharing * (length + scores);
-  add(ops::attention_grad, {dy, x, y, log_sum_exp, scalars}, terms, 4 * sharing * dropped);
-  add(ops::attention_grad_probabilities, {dy, x, probabilities, scalars}, terms, 4 * sharing * dropped);
+  const double rounded = 4 * sharing * dropped * std::max(1.0, s.scale);
+  add(ops::attention_grad, {dy, x, y, log_sum_exp, scalars}, terms, rounded);
+  add(ops::attention_grad_probabilities, {dy, x, probabilities, scalars}, terms, rounded);
 }
 
 struct Step {
@@ -79,6 +82,11 @@ std::vector<OpCase> attention_cases() {
     add("odd_length", {.examples = 1, .length = 197, .heads = 2, .kv_heads = 2, .head_size = 32});
     add("grouped", {.examples = 2, .length = 33, .heads = 6, .kv_heads = 2, .head_size = 16});
     add("shared", {.examples = 1, .length = 40, .heads = 4, .kv_heads = 1, .head_size = 80});
+    // Tiles of tensor cores: not quite full ones, and head sizes between those they are made for.
+    add("tiles_of_64", {.examples = 2, .length = 130, .heads = 4, .kv_heads = 2, .head_size = 64});
+    add("tiles_of_96", {.examples = 1, .length = 131, .heads = 2, .kv_heads = 1, .head_size = 88});
+    add("tiles_with_all",
+        {.examples = 3, .length = 132, .heads = 4, .kv_heads = 2, .head_size = 64, .dropout = 0.1, .lengths = {132, 65, 0}});
     add("heads_of_128", {.examples = 1, .length = 70, .heads = 1, .kv_heads = 1, .head_size = 128});
     // Scores of some hundred, whose exponentials alone are no f32.
     add("sharp", {.examples = 1, .length = 50, .heads = 2, .kv_heads = 2, .head_size = 64, .scale = 8});

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/kernels.h"
+#include "base/error.h"
 #include "ops/sequence/attention.h"
 
 namespace snug::backends::cuda {
@@ -57,11 +58,29 @@ launch::AttentionGradOperands<T> grad_operands_of(const Call& call) {
           .dqkv = call.out<T>(0)};
 }
 
+// Tensor cores multiply 16 bits.
+template <typename T>
+constexpr bool kIsTiled = sizeof(T) == 2;
+
 template <typename T>
 std::unique_ptr<BoundKernel> bind_plain(const Call& call) {
   return call.launch(
       [operands = operands_of<T>(call), shape = shape_of(call.input_shape(0), call.attributes()),
        rule = rule_of(call, 1)](cudaStream_t stream) { launch::plain_attention<T>(stream, operands, shape, rule); });
+}
+
+template <typename T>
+std::unique_ptr<BoundKernel> bind_tiled(const Call& call) {
+  if constexpr (!kIsTiled<T>) {
+    throw InternalError("attention in tiles was bound to values that it refuses");
+  } else {
+    const AttentionShape shape = shape_of(call.input_shape(0), call.attributes());
+    const AttentionRule rule = rule_of(call, 1);
+    launch::prepare_tiled_attention<T>(shape, rule);
+    return call.launch([operands = operands_of<T>(call), shape, rule](cudaStream_t stream) {
+      launch::tiled_attention<T>(stream, operands, shape, rule);
+    });
+  }
 }
 
 template <typename T>
@@ -76,6 +95,20 @@ std::unique_ptr<BoundKernel> bind_plain_grad(const Call& call) {
   return call.launch(
       [operands = grad_operands_of<T>(call), shape = shape_of(call.input_shape(1), call.attributes()),
        rule = rule_of(call, 4)](cudaStream_t stream) { launch::plain_attention_grad<T>(stream, operands, shape, rule); });
+}
+
+template <typename T>
+std::unique_ptr<BoundKernel> bind_tiled_grad(const Call& call) {
+  if constexpr (!kIsTiled<T>) {
+    throw InternalError("attention in tiles was bound to values that it refuses");
+  } else {
+    const AttentionShape shape = shape_of(call.input_shape(1), call.attributes());
+    const AttentionRule rule = rule_of(call, 4);
+    launch::prepare_tiled_attention_grad<T>(shape, rule);
+    return call.launch([operands = grad_operands_of<T>(call), shape, rule](cudaStream_t stream) {
+      launch::tiled_attention_grad<T>(stream, operands, shape, rule);
+    });
+  }
 }
 
 template <typename T>
@@ -116,6 +149,29 @@ KernelMatch match_plain(const KernelQuery& query) {
   return Accept{.workspace = Workspace(query), .numerics = "plain"};
 }
 
+template <std::size_t Qkv, Signature Operands, WorkspaceOf Workspace>
+KernelMatch match_tiled(const KernelQuery& query) {
+  if (auto reason = refusal(Operands, query)) return Refuse{*reason};
+  const Type& qkv = query.inputs[Qkv];
+  if (qkv.dtype == DType::f32) return Refuse{"tensor cores are for values of 16 bits"};
+  const AttentionShape shape = shape_of(qkv.shape, query.attributes);
+  // Rows are read in pieces of 16 bytes.
+  if (shape.head_size % 8 != 0 || shape.head_size > launch::kMostTiledHeadSize) {
+    return Refuse{
+        fmt::format("heads of {} columns; tiles are for multiples of 8 up to {}", shape.head_size, launch::kMostTiledHeadSize)};
+  }
+  const auto scale = static_cast<float>(query.attributes.real("scale"));
+  if (!(scale > 0)) return Refuse{fmt::format("the scale is {}; tiles need one above 0", scale)};
+  return Accept{.workspace = Workspace(query), .numerics = "tiled"};
+}
+
+template <std::size_t Qkv, auto BinderOf, Signature Operands, WorkspaceOf Workspace = no_workspace>
+consteval KernelDef define_tiled(std::string_view name) {
+  KernelDef kernel = define<BinderOf, Operands, Workspace>(name);
+  kernel.match = match_tiled<Qkv, Operands, Workspace>;
+  return kernel;
+}
+
 template <std::size_t Qkv, auto BinderOf, Signature Operands, WorkspaceOf Workspace = no_workspace>
 consteval KernelDef define_plain(std::string_view name, std::string_view op = {}) {
   KernelDef kernel = define<BinderOf, Operands, Workspace>(name, op);
@@ -125,6 +181,10 @@ consteval KernelDef define_plain(std::string_view name, std::string_view op = {}
 
 }  // namespace
 
+constinit const KernelDef tiled_attention =
+    define_tiled<0, []<typename T>() { return bind_tiled<T>; }, kForward>("tiled_attention");
+constinit const KernelDef tiled_attention_grad =
+    define_tiled<1, []<typename T>() { return bind_tiled_grad<T>; }, kGrad, workspace_of_grad<1>>("tiled_attention_grad");
 constinit const KernelDef plain_attention =
     define_plain<0, []<typename T>() { return bind_plain<T>; }, kForward>("cuda_attention");
 constinit const KernelDef plain_attention_grad =

@@ -4,51 +4,15 @@
 // Deterministic: a query's gradient is made by one warp or block, and so is a key's, which adds the heads that share it in order.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
-#include "ir/scalars.h"
+#include "backends/cuda/sequence/attention_shape.h"
 
 namespace snug::backends::cuda::launch {
-
-struct AttentionShape {
-  std::uint32_t examples, length;            // N, T
-  std::uint32_t heads, kv_heads, head_size;  // H, K, S
-  bool causal;
-};
-
-struct AttentionRule {
-  float scale;
-  const std::int32_t* lengths;  // of the examples; nullptr: all have `length` keys
-  const Scalars* scalars;
-  // A probability is dropped where its random word is at most `last_dropped`; others are multiplied by `kept`.
-  bool drops;
-  std::uint32_t last_dropped;
-  float kept;
-  std::uint64_t key;
-};
-
-template <typename T>
-struct AttentionOperands {
-  const T* qkv;
-  T* y;
-  float* log_sum_exp;
-};
-
-// From the log_sum_exp and y, or from the probabilities.
-template <typename T>
-struct AttentionGradOperands {
-  const T *dy, *qkv;
-  const T* y;                // nullptr: from probabilities
-  const float* log_sum_exp;  // nullptr: from probabilities
-  const T* probabilities;    // before dropout; nullptr: from the log_sum_exp
-  float* dy_times_y;         // [rows, heads], scratch: the sum over a head's columns
-  T* dqkv;
-};
 
 // Plain kernels, a warp per row and head: for heads of any size up to this.
 inline constexpr std::uint32_t kMostHeadSize = 256;
@@ -62,13 +26,17 @@ template <typename T>
 void plain_attention_grad(cudaStream_t stream, const AttentionGradOperands<T>& operands, const AttentionShape& shape,
                           const AttentionRule& rule);
 
-// Tiles of queries against tiles of keys in shared memory, so much for one block of threads; 0: no kernel for heads of this size.
+// Tiles of queries against tiles of keys on tensor cores: for values of 16 bits, heads of up to this size whose columns are a
+// multiple of eight, and a scale above 0. Each is prepared once before its first launch: blocks of threads may then use the
+// shared memory that the tiles take.
+inline constexpr std::uint32_t kMostTiledHeadSize = 128;
 template <typename T>
-std::size_t attention_tile_bytes(std::uint32_t head_size);
-// The scale is above 0.
+void prepare_tiled_attention(const AttentionShape& shape, const AttentionRule& rule);
 template <typename T>
 void tiled_attention(cudaStream_t stream, const AttentionOperands<T>& operands, const AttentionShape& shape,
                      const AttentionRule& rule);
+template <typename T>
+void prepare_tiled_attention_grad(const AttentionShape& shape, const AttentionRule& rule);
 template <typename T>
 void tiled_attention_grad(cudaStream_t stream, const AttentionGradOperands<T>& operands, const AttentionShape& shape,
                           const AttentionRule& rule);

@@ -1,3 +1,5 @@
+#include "backends/cuda/device_code.cuh"
+#include "backends/cuda/sequence/attention.h"
 #include "backends/cuda/sequence/attention_rules.cuh"
 #include "backends/cuda/sequence/warp.cuh"
 
