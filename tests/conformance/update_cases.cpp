@@ -170,8 +170,7 @@ std::vector<OpCase> update_cases() {
   cases.push_back({.name = "fill_of_halves",
                    .op = &ops::fill,
                    .operands = {{.kind = Kind::half, .shape = {77}}},
-                   .attributes = {{"value", 0.3}},
-                   .host_only = true});
+                   .attributes = {{"value", 0.3}}});
   for (const auto& [name, shape] :
        std::vector<std::pair<std::string, Shape>>{{"images", {3, 5, 3, 3}}, {"one", {1}}, {"many", {4, 32, 9, 7}}})
     add_adamw(cases, name, shape);

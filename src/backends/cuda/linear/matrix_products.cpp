@@ -238,7 +238,10 @@ std::unique_ptr<BoundKernel> MatrixProducts::bind(const Choice& choice, const Ma
         "a matrix product was planned with {} bytes of workspace and cuBLASLt now wants {}; plan again with this version",
         usable.size(), choice.workspace.count());
   }
-  return std::make_unique<BoundProduct>(shared_from_this(), handle_.get(), choice.product, operands, usable, device_.stream());
+  // Where it wants none, a pointer into whatever follows would be refused for its alignment.
+  const std::span<std::byte> given =
+      choice.workspace == Bytes(0) ? std::span<std::byte>() : usable.first(static_cast<std::size_t>(choice.workspace.count()));
+  return std::make_unique<BoundProduct>(shared_from_this(), handle_.get(), choice.product, operands, given, device_.stream());
 }
 
 }  // namespace snug::backends::cuda
