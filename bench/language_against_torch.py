@@ -5,8 +5,9 @@ Usage: bench/language_against_torch.py MODEL [--device cpu|cuda] [--batch 16] [-
        [--torch eager,compiled,checkpoint,microbatch] [--rounds 3] [--json FILE]
 Snug runs plainly and within each budget; PyTorch as --torch says (microbatch: one example at a time). The ratios are to PyTorch's first row. Needs a
 python with PyTorch and step_bench, as against_torch.py does. Compare only within one run: machines differ, and shared ones from hour to hour.
+--processor-time, for a machine that others use too: all on one thread, in seconds of the processor per step, from runs with more and with fewer steps.
 """
-import argparse, json, os, statistics, sys
+import argparse, json, os, resource, statistics, subprocess, sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -14,6 +15,30 @@ from against_torch import BUNDLE, default_python, json_lines
 
 TORCH = {"eager": [], "compiled": ["--compile"], "checkpoint": ["--checkpoint"], "microbatch": ["--microbatch", "1"],
          "microbatch, checkpoint": ["--microbatch", "1", "--checkpoint"]}
+
+
+def processor_seconds(command, steps):
+    at = command.index("--steps") + 1
+
+    def used(count):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([*command[:at], str(count), *command[at + 1:]], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return (used(1 + steps) - used(1)) / steps
+
+
+def print_processor_time(options, commands):
+    rows = {name: [] for name in commands}
+    for _ in range(options.rounds):
+        for name, command in commands.items():
+            rows[name].append(processor_seconds(command, options.steps or 3))
+    first = statistics.median(next(iter(rows.values())))
+    print(f"{options.model}, {options.precision}, batch {options.batch}, one thread: medians of {options.rounds} alternating rounds")
+    print("| | processor seconds per step | ratio | rounds |\n|---|---|---|---|")
+    for name, seconds in rows.items():
+        median = statistics.median(seconds)
+        print(f"| {name} | {median:.3f} | {first / median:.2f}x | {', '.join(f'{each:.3f}' for each in seconds)} |")
 
 
 def main():
@@ -29,6 +54,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=0, help="0: 3 on the CPU, 20 on a GPU")
     parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--python", default=default_python())
     parser.add_argument("--json", default="", help="a file for the figures")
@@ -42,6 +68,8 @@ def main():
     commands["Snug"] = [*bench, *common, "--json"] + (["--tf32"] if options.tf32 else [])
     for budget in filter(None, options.budgets.split(",")):
         commands[f"Snug in {budget}"] = commands["Snug"] + ["--budget", budget]
+    if options.processor_time:
+        return print_processor_time(options, {name: command + (["--threads", "1"] if name.startswith("Snug") else []) for name, command in commands.items()})
     rows = {name: [] for name in commands}
     for _ in range(options.rounds):
         for name, command in commands.items():

@@ -1,7 +1,9 @@
 // One op by the CPU backend, on as many threads as are asked for.
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -35,7 +37,7 @@ struct CpuCall {
     for (Tensor& input : inputs) operands.push_back(input.operand());
     std::vector<Tensor> results(output_types.begin(), output_types.end());
     for (Tensor& result : results) outputs.push_back(result.operand());
-    Tensor scratch({.dtype = DType::u8, .shape = {workspace.count()}});
+    Tensor scratch({.dtype = DType::u8, .shape = {std::max<std::int64_t>(workspace.count(), 1)}});
     const std::span<std::byte> scratch_bytes(scratch.operand().data, static_cast<std::size_t>(workspace.count()));
     kernel
         .bind({.attributes = attributes, .inputs = operands, .outputs = outputs, .workspace = scratch_bytes, .threads = threads})
