@@ -36,7 +36,7 @@ TEST(ParseBytes, RefusesWhatIsNoSizeAndSaysWhatIs) {
       const Bytes bytes = parse_bytes(text);
       ADD_FAILURE() << "'" << text << "' was read as " << bytes.count();
     } catch (const UserError& error) {
-      EXPECT_TRUE(support::mentions(error.what(), {text, "size", "6.7MB", "2^20", "6700000"}));
+      EXPECT_TRUE(support::mentions(error.what(), {"'" + text + "'", "size", "6.7MB", "2^20", "6700000"}));
     }
   }
 }
