@@ -7,6 +7,7 @@
 #include "frontend/zoo.h"
 #include "io/file_io.h"
 #include "support/files.h"
+#include "support/messages.h"
 #include <snug/snug.h>
 
 namespace snug {
@@ -114,18 +115,16 @@ TEST(Optimizer, OfARunCannotBeAnotherWhenItIsResumed) {
   const TemporaryFolder folder;
   const std::string path = folder_named(folder, "run");
   stop_after_two_steps(short_recipe("adamw"), path);
-  EXPECT_EQ(message_of<UserError>([&] {
-              snug::Run::resume(path, {{"optimizer.kind", "sgd"}});
-            }),
-            "a resumed run follows recipe.toml in its folder; leave out optimizer.kind");
+  EXPECT_TRUE(support::mentions(message_of<UserError>([&] {
+                                  snug::Run::resume(path, {{"optimizer.kind", "sgd"}});
+                                }),
+                                {"resumed", "recipe.toml", "optimizer.kind"}));
   const std::filesystem::path recipe = std::filesystem::path(path) / "recipe.toml";
   std::string toml = bytes_of(recipe.string());
   toml.replace(toml.find("beta1 = 0.9"), 11, "beta1 = 0.8");
   io::write_text_file(recipe, toml);
-  EXPECT_EQ(
-      message_of<UserError>([&] { snug::Run::resume(path); }),
-      "recipe.toml asks for another run than the one its folder holds: optimizer.beta1 is 0.8, and was 0.9; put it back, or "
-      "train in another folder");
+  EXPECT_TRUE(support::mentions(message_of<UserError>([&] { snug::Run::resume(path); }),
+                                {"recipe.toml", "optimizer.beta1", "0.8", "0.9"}));
 }
 
 TEST(Optimizer, OfATrainerIsAnOption) {
@@ -140,11 +139,10 @@ TEST(Optimizer, OfATrainerIsAnOption) {
   const auto refused = [&](const TrainingOptions& options) {
     return message_of<UserError>([&] { snug::Trainer(model, options); });
   };
-  EXPECT_EQ(refused({.optimizer = "adam"}), "optimizer.kind is 'adam'; it can be sgd, adamw; did you mean adamw?");
-  EXPECT_EQ(refused({.optimizer = "adamw", .nesterov = true}),
-            "optimizer.nesterov is a setting of sgd, and the optimizer is adamw; leave it out, or use kind = \"sgd\"");
-  EXPECT_EQ(refused({.beta2 = 0.95}),
-            "optimizer.beta2 is a setting of adamw, and the optimizer is sgd; leave it out, or use kind = \"adamw\"");
+  EXPECT_TRUE(support::mentions(refused({.optimizer = "adam"}), {"optimizer.kind", "'adam'", "sgd", "adamw"}));
+  EXPECT_TRUE(support::mentions(refused({.optimizer = "adamw", .nesterov = true}),
+                                {"optimizer.nesterov", "setting of sgd", "adamw", "kind"}));
+  EXPECT_TRUE(support::mentions(refused({.beta2 = 0.95}), {"optimizer.beta2", "setting of adamw", "sgd", "kind"}));
   EXPECT_EQ(refused({.optimizer = "adamw", .moment_bits = 8}), "optimizer.moment_bits is 8; it can be 16, 32");
 }
 

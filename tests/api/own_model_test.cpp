@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/files.h"
+#include "support/messages.h"
 #include <snug/snug.h>
 
 namespace snug {
@@ -60,16 +61,16 @@ TEST(OwnModel, InputsThatItDoesNotHaveAreRefused) {
   Trainer trainer(of_features(), {.batch = 4});
   const Batch batch = batch_of(4);
   const auto refusal = [&](const std::vector<Input>& inputs) { return message_of<UserError>([&] { trainer.train(inputs); }); };
-  EXPECT_EQ(refusal({{"pixels", std::span(batch.features)}, {"labels", std::span(batch.labels)}}),
-            "the model 'features' has no input 'pixels'");
-  EXPECT_EQ(refusal({{"features", std::span(batch.labels)}, {"labels", std::span(batch.labels)}}),
-            "input 'features' takes elements of f32, not of i32");
+  EXPECT_TRUE(support::mentions(refusal({{"pixels", std::span(batch.features)}, {"labels", std::span(batch.labels)}}),
+                                {"'features'", "input", "'pixels'"}));
+  EXPECT_TRUE(support::mentions(refusal({{"features", std::span(batch.labels)}, {"labels", std::span(batch.labels)}}),
+                                {"'features'", "elements", "f32", "i32"}));
   EXPECT_NE(refusal({{"labels", std::span(batch.labels)}}).find("features"), std::string::npos);
   EXPECT_NE(refusal({{"features", std::span(batch.features).first(5)}, {"labels", std::span(batch.labels)}}).find("features"),
             std::string::npos);
-  EXPECT_EQ(
+  EXPECT_TRUE(support::mentions(
       message_of<UserError>([] { Model::define("odd", [](Layers& net) { net.op("x", "no_such_op", {net.features({2})}); }); }),
-      "layer 'x': there is no op 'no_such_op'");
+      {"'x'", "'no_such_op'"}));
 }
 
 TEST(OwnModel, ASnapshotGoesOnToTheSameBits) {
@@ -141,8 +142,8 @@ TEST(OwnModel, ARecipeFreezesItsParametersAndIsNotAskedForARunsOwn) {
   const std::vector<float> before = trainer.parameter("fc1.weight");
   trainer.train(batch.inputs());
   EXPECT_EQ(trainer.parameter("fc1.weight"), before);
-  EXPECT_EQ(message_of<UserError>([&] { Trainer(of_features(), Recipe("features").set("image_size", "8")); }),
-            "image_size is for a run; a trainer has its model, its weights and its data from the program");
+  EXPECT_TRUE(support::mentions(message_of<UserError>([&] { Trainer(of_features(), Recipe("features").set("image_size", "8")); }),
+                                {"image_size", "trainer"}));
 }
 
 TEST(OwnModel, OptionsThatOnlyATrainerHasAreTaken) {

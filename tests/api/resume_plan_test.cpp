@@ -6,6 +6,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/reference/reference.h"
 #include "io/plan_file.h"
+#include "support/messages.h"
 
 namespace snug {
 
@@ -31,7 +32,7 @@ TEST(ResumePlan, AnotherNumberOfThreadsIsAnotherMachine) {
   const Backend two = backends::cpu_backend(2);
   const auto misfit = find_misfit(plan_for(one), kRecipe, digits(), two);
   ASSERT_TRUE(misfit);
-  EXPECT_EQ(*misfit, "it was planned for " + one.made_for() + " and goes on with " + two.made_for());
+  EXPECT_TRUE(support::mentions(*misfit, {one.made_for(), two.made_for()}));
 }
 
 // Plans of earlier versions do not say what they were made for. Here plain layouts stand for those of another processor: the
@@ -44,7 +45,7 @@ TEST(ResumePlan, AnUnsignedPlanIsJudgedByTheLayoutOfItsWeights) {
   Plan foreign = plan_for(backends::reference_backend(1));
   foreign.made_for.clear();
   ASSERT_NO_THROW(io::check_kernels(foreign, backend));
-  EXPECT_EQ(find_misfit(foreign, kRecipe, digits(), backend), "'conv1.weight' was laid out for other kernels");
+  EXPECT_TRUE(support::mentions(find_misfit(foreign, kRecipe, digits(), backend).value_or(""), {"'conv1.weight'", "kernels"}));
 }
 
 TEST(ResumePlan, APlanThatDoesNotSuitIsMadeAgainWithinItsBudget) {
@@ -85,7 +86,7 @@ TEST(ResumePlan, APlanFromAFileKeepsToItsBytes) {
 TEST(ResumePlan, ATextThatIsNoPlanIsPlannedAgain) {
   const Backend backend = backends::cpu_backend(1);
   const ResumedPlan resumed = plan_to_resume("program of another time\n", kRecipe, digits(), backend, CostTable{});
-  EXPECT_EQ(resumed.made_again_because, "the plan has no placement; it may be cut short");
+  EXPECT_TRUE(support::mentions(resumed.made_again_because, {"no placement"}));
   EXPECT_EQ(io::print_plan(resumed.plan), io::print_plan(plan_for(backend)));
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/files.h"
+#include "support/messages.h"
 #include <snug/snug.h>
 
 namespace snug {
@@ -31,12 +32,13 @@ TEST(Recipe, WhatCannotBeSetIsRefusedByItsKey) {
   const auto refusal = [](const std::string& key, const std::string& value) {
     return message_of<UserError>([&] { Recipe("small-cnn").set(key, value); });
   };
-  EXPECT_EQ(refusal("batch_size", "3"), "a recipe has no key 'batch_size' to set");
-  EXPECT_EQ(refusal("model", "vgg-16"), "a recipe has no key 'model' to set");
-  EXPECT_EQ(refusal("precision", "fp8"), "precision is 'fp8'; it can be fp32, fp16, bf16");
-  EXPECT_EQ(refusal("optimizer.momentum", "2"), "optimizer.momentum takes a number from 0 to 1, not '2'");
-  EXPECT_EQ(message_of<UserError>([] { Recipe("small-cnn").set("microbatch", "20").set("batch", "10").toml(); }),
-            "microbatch of 20 is more than the batch of 10; use at most that");
+  EXPECT_TRUE(support::mentions(refusal("batch_size", "3"), {"key", "'batch_size'"}));
+  EXPECT_TRUE(support::mentions(refusal("model", "vgg-16"), {"key", "'model'"}));
+  EXPECT_TRUE(support::mentions(refusal("precision", "fp8"), {"precision", "'fp8'", "fp32", "fp16", "bf16"}));
+  EXPECT_TRUE(support::mentions(refusal("optimizer.momentum", "2"), {"optimizer.momentum", "0", "1", "'2'"}));
+  EXPECT_TRUE(
+      support::mentions(message_of<UserError>([] { Recipe("small-cnn").set("microbatch", "20").set("batch", "10").toml(); }),
+                        {"microbatch", "20", "10"}));
 }
 
 TEST(Recipe, SwitchesListsAndTheLaterOfTwoLengthsAreTaken) {
@@ -107,10 +109,10 @@ TEST(Run, IsResumedForLongerButNotAsAnother) {
     EXPECT_EQ(longer.total_steps(), 8U);
     EXPECT_EQ(longer.train().steps, 8U);
   }
-  EXPECT_EQ(message_of<UserError>([&] {
-              snug::Run::resume(path, {{"batch", "10"}});
-            }),
-            "a resumed run follows recipe.toml in its folder; leave out batch");
+  EXPECT_TRUE(support::mentions(message_of<UserError>([&] {
+                                  snug::Run::resume(path, {{"batch", "10"}});
+                                }),
+                                {"resumed", "recipe.toml"}));
   EXPECT_THROW(snug::Run::resume((folder.path() / "nothing").string()), UserError);
 }
 

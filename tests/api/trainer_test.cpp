@@ -1,9 +1,9 @@
 #include <cmath>
-#include <functional>
 #include <numeric>
 
 #include <gtest/gtest.h>
 
+#include "support/messages.h"
 #include <snug/snug.h>
 
 namespace snug {
@@ -28,15 +28,6 @@ Batch batch_of(std::size_t examples) {
   for (std::size_t i = 0; i < batch.images.size(); ++i) batch.images[i] = static_cast<std::uint8_t>(i * 37 % 251);
   for (std::size_t i = 0; i < examples; ++i) batch.labels[i] = static_cast<std::int32_t>(i % 3);
   return batch;
-}
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Trainer, SameSeedGivesTheSameBits) {
@@ -65,10 +56,10 @@ TEST(Trainer, TrainsWith16BitsInLessMemory) {
     for (int step = 0; step < 10; ++step) trainer.train(batch.images, batch.labels);
     EXPECT_LT(trainer.train(batch.images, batch.labels).loss, first);
   }
-  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 6, .precision = "fp8"}); }),
-            "precision 'fp8' is not possible; use fp32, bf16 or fp16");
-  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 6, .rounding = "nearest"}); }),
-            "rounding is about updates of 16 bits; leave it out with fp32");
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([] { Trainer(tiny(), {.batch = 6, .precision = "fp8"}); }),
+                                {"'fp8'", "possible", "fp32", "bf16", "fp16"}));
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([] { Trainer(tiny(), {.batch = 6, .rounding = "nearest"}); }),
+                                {"rounding", "16", "fp32"}));
 }
 
 TEST(Trainer, StatisticsInGroupsDoWhatMicrobatchesDo) {
@@ -89,8 +80,7 @@ TEST(Trainer, StatisticsInGroupsDoWhatMicrobatchesDo) {
   }
   EXPECT_LT(from_grouped, 1e-5);
   EXPECT_GT(from_whole, 1e-3);
-  EXPECT_EQ(message_of([&] { weights(4, 3); }),
-            "a microbatch of 4 does not split into statistics groups of 3; use a multiple of 3, or the whole batch");
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { weights(4, 3); }), {"microbatch of 4", "groups of 3"}));
 }
 
 TEST(Trainer, EvaluationChangesNothing) {
@@ -172,8 +162,8 @@ TEST(Trainer, ABudgetWithExactMethodsAloneGivesTheBitsOfPlainTraining) {
     EXPECT_EQ(less.train(batch.images, batch.labels).loss, plain.train(batch.images, batch.labels).loss);
   }
   EXPECT_EQ(less.parameter("conv1.weight"), plain.parameter("conv1.weight"));
-  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 4, .allow = "magic"}); }),
-            "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse");
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([] { Trainer(tiny(), {.batch = 4, .allow = "magic"}); }),
+                                {"'magic'", "reassociated"}));
 }
 
 TEST(Trainer, ClipsGradients) {
@@ -220,24 +210,26 @@ TEST(Trainer, ParametersAreInLogicalOrder) {
 TEST(Trainer, MistakesAreNamed) {
   Trainer trainer(tiny(), {.batch = 4});
   const Batch batch = batch_of(5);
-  EXPECT_EQ(message_of([&] { trainer.train(batch.images, batch.labels); }),
-            "a step got 5 examples; it was planned for at most 4");
-  EXPECT_EQ(message_of([&] { trainer.train({}, {}); }), "a batch has no examples; give at least one");
-  EXPECT_EQ(message_of([&] { trainer.train(std::span(batch.images).first(100), std::span(batch.labels).first(1)); }),
-            "1 example came with 100 bytes of 'images'; one example has 192 bytes");
-  EXPECT_EQ(message_of([&] { trainer.parameter("conv9.weight"); }), "the model 'tiny' has no 'conv9.weight'");
-  EXPECT_EQ(message_of([&] { trainer.set_parameter("fc.bias", std::vector<float>(2)); }),
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { trainer.train(batch.images, batch.labels); }),
+                                {"5 examples", "at most 4"}));
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { trainer.train({}, {}); }), {"batch", "no examples"}));
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>(
+                                    [&] { trainer.train(std::span(batch.images).first(100), std::span(batch.labels).first(1)); }),
+                                {"1 example", "100 bytes", "'images'", "192 bytes"}));
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { trainer.parameter("conv9.weight"); }),
+                                {"model", "'tiny'", "no 'conv9.weight'"}));
+  EXPECT_EQ(support::message_of<UserError>([&] { trainer.set_parameter("fc.bias", std::vector<float>(2)); }),
             "'fc.bias' is [3] and takes 3 values, not 2");
-  EXPECT_EQ(message_of([] { Trainer(tiny(), {.batch = 4, .microbatch = 5}); }),
-            "a microbatch of 5 out of a batch of 4 is not possible");
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([] { Trainer(tiny(), {.batch = 4, .microbatch = 5}); }),
+                                {"microbatch", "5", "4"}));
   for (const int bits : {-4, 3, 16}) {
-    EXPECT_EQ(message_of([&] { Trainer(tiny(), {.batch = 4, .compress_bits = bits}); }),
-              "activations cannot be kept in " + std::to_string(bits) + " bits; use 8, 4 or 2, or 0 for as they are");
+    EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { Trainer(tiny(), {.batch = 4, .compress_bits = bits}); }),
+                                  {"activations", std::to_string(bits), "8", "4", "2", "0"}));
   }
-  EXPECT_EQ(message_of([] { Model::zoo("wrn-29-2"); }),
-            "'wrn-29-2' has depth 29; a wide residual network's is 6n+4: 10, 16, 22, 28, ...");
-  EXPECT_EQ(message_of([] { Model::define("empty", [](Layers&) {}); }),
-            "the model 'empty' has no loss; end it with softmax_cross_entropy");
+  EXPECT_TRUE(
+      support::mentions(support::message_of<UserError>([] { Model::zoo("wrn-29-2"); }), {"'wrn-29-2'", "depth 29", "6n+4"}));
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([] { Model::define("empty", [](Layers&) {}); }),
+                                {"'empty'", "no loss", "softmax_cross_entropy"}));
 }
 
 TEST(Trainer, CheckingModeGivesTheSameBits) {

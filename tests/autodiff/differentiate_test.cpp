@@ -8,6 +8,7 @@
 #include "frontend/zoo.h"
 #include "graphs.h"
 #include "ops/ops.h"
+#include "support/messages.h"
 
 namespace snug::testing {
 namespace {
@@ -150,7 +151,7 @@ TEST(Differentiate, ABatchIsNoSmallerThanItsMicrobatch) {
     differentiate(two_layers(), 1);
     FAIL() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(), "a batch of 1 is smaller than the microbatch of 2");
+    EXPECT_TRUE(support::mentions(error.what(), {"1", "smaller", "2"}));
   }
   EXPECT_EQ(differentiate(two_layers(), 7).batch, 7);  // a last partial microbatch is fine
   EXPECT_EQ(differentiate(two_layers()).batch, 2);

@@ -7,6 +7,7 @@
 #include "file_text.h"
 #include "run_snug.h"
 #include "snapshot_tensors.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -115,9 +116,8 @@ TEST(Compress, SmallerFormsGoThroughPlansOnFileAndResumedRuns) {
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
     EXPECT_TRUE(tensors_of(folder / "parts") == whole);
   }
-  EXPECT_EQ(run_snug({"plan", "small-cnn", "--batch", "8", "--drop-gradients"}).err,
-            "snug: pass 'drop_gradients' adds gradients to the momentum, but Nesterov's step needs the gradient beside the "
-            "momentum; say nesterov = false, --nesterov no\n");
+  EXPECT_TRUE(support::mentions(run_snug({"plan", "small-cnn", "--batch", "8", "--drop-gradients"}).err,
+                                {"'drop_gradients'", "false", "--nesterov"}));
 }
 
 TEST(Compress, APlanOnFileDecidesWhetherGradientsAreKept) {
@@ -129,7 +129,7 @@ TEST(Compress, APlanOnFileDecidesWhetherGradientsAreKept) {
   given.insert(given.end(), how.begin(), how.end());
   const Ended refused = run_snug(given);
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_EQ(refused.err, "snug: the plan in '" + plan + "' is run as it is; leave out --drop-gradients\n");
+  EXPECT_TRUE(support::mentions(refused.err, {plan, "leave out --drop-gradients"}));
 
   const std::string recipe = (folder / "recipe.toml").string();
   std::ofstream(recipe) << "model = \"small-cnn\"\nbatch = 20\n[optimizer]\nnesterov = false\ndrop_gradients = true\n";
@@ -151,15 +151,14 @@ TEST(Compress, OtherWidthsAndOtherDevicesAreRefused) {
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return run_snug(arguments).err;
   };
-  EXPECT_EQ(on_cuda({"--compress", "4"}), "snug: --compress is for the CPU so far; leave it out, or use --device cpu\n");
-  EXPECT_EQ(on_cuda({"--allow", "compressed"}),
-            "snug: --allow names 'compressed', which is for the CPU so far; leave that out, or use --device cpu\n");
-  EXPECT_EQ(on_cuda({"--momentum-bits", "8"}),
-            "snug: --momentum-bits is for the CPU so far; leave it out, or use --device cpu\n");
-  EXPECT_EQ(on_cuda({"--nesterov", "no", "--drop-gradients"}),
-            "snug: --drop-gradients is for the CPU so far; leave it out, or use --device cpu\n");
-  EXPECT_EQ(run_snug({"profile", "small-cnn", "--batch", "8", "--accounting", "paper", "--compress", "4"}).err,
-            "snug: --compress is about plans, and --accounting paper makes none; leave one of them out\n");
+  EXPECT_TRUE(support::mentions(on_cuda({"--compress", "4"}), {"--compress", "CPU", "--device", "cpu"}));
+  EXPECT_TRUE(support::mentions(on_cuda({"--allow", "compressed"}), {"--allow", "'compressed'", "CPU", "--device", "cpu"}));
+  EXPECT_TRUE(support::mentions(on_cuda({"--momentum-bits", "8"}), {"--momentum-bits", "CPU", "--device", "cpu"}));
+  EXPECT_TRUE(
+      support::mentions(on_cuda({"--nesterov", "no", "--drop-gradients"}), {"--drop-gradients", "CPU", "--device", "cpu"}));
+  EXPECT_TRUE(
+      support::mentions(run_snug({"profile", "small-cnn", "--batch", "8", "--accounting", "paper", "--compress", "4"}).err,
+                        {"--compress", "plans", "--accounting"}));
 }
 
 }  // namespace

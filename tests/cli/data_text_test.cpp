@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "photos.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -75,7 +76,7 @@ TEST(DataText, CheckNamesBadFilesAndCountsWhatIsNotUtf8) {
   const Ended bad = run_in(folder.path(), {"data", "check", "texts"});
   EXPECT_EQ(bad.exit_code, 2);
   EXPECT_EQ(bad.out, "texts/c.txt is empty\n");
-  EXPECT_NE(bad.err.find("1 of the 3 files of texts cannot be used; repair or remove it"), std::string::npos) << bad.err;
+  EXPECT_TRUE(support::mentions(bad.err, {"1 of the 3 files", "texts"})) << bad.err;
   const Json json = Json::parse(run_in(folder.path(), {"data", "check", "texts", "--json"}).out);
   EXPECT_EQ(json.at("bytes_not_utf8"), 1);
   EXPECT_EQ(json.at("bad_files")[0].at("file"), "texts/c.txt");
@@ -92,24 +93,18 @@ TEST(DataText, WhatDoesNotFitIsRefusedInOneSentence) {
     EXPECT_EQ(ended.exit_code, 2);
     return ended.err;
   };
-  EXPECT_EQ(
-      error({"data", "info", "a.txt"}),
-      "snug: a.txt has 40 tokens to train on, fewer than the 256 of one example and the one that follows it: give more text or "
-      "a shorter length\n");
-  EXPECT_EQ(error({"data", "info", "a.txt", "--tokenizer", "broken.json"}),
-            "snug: broken.json is not JSON: it is wrong at byte 2\n");
-  EXPECT_EQ(error({"data", "info", "a.txt", "--image-size", "32"}),
-            "snug: a.txt is a text and has no images that could be resized to 32x32\n");
-  EXPECT_EQ(error({"data", "info", "embedded", "--tokenizer", "bytes"}),
-            "snug: embedded has images; --tokenizer and --length are for texts\n");
-  EXPECT_EQ(error({"data", "learn", "a.txt"}),
-            "snug: 'snug data learn' needs the folder for the tokenizer, as in --out my_tokenizer\n");
-  EXPECT_EQ(error({"data", "learn", "a.txt", "--vocabulary", "100", "--out", "x"}),
-            "snug: a vocabulary of 100 is too small: the 256 bytes and the end of a text make 257\n");
-  EXPECT_EQ(error({"data", "learn", "nowhere", "--out", "x"}), "snug: there is no text 'nowhere' to learn from\n");
-  EXPECT_EQ(error({"data", "tokens", "nowhere.txt"}), "snug: nowhere.txt cannot be read: No such file or directory\n");
-  EXPECT_EQ(error({"data", "get", "embedded-text"}),
-            "snug: embedded-text is part of the program; there is nothing to download\n");
+  EXPECT_TRUE(support::mentions(error({"data", "info", "a.txt"}), {"a.txt", "40", "256", "follows"}));
+  EXPECT_TRUE(
+      support::mentions(error({"data", "info", "a.txt", "--tokenizer", "broken.json"}), {"broken.json", "JSON", "wrong", "2"}));
+  EXPECT_TRUE(support::mentions(error({"data", "info", "a.txt", "--image-size", "32"}), {"a.txt", "resized", "32x32"}));
+  EXPECT_TRUE(
+      support::mentions(error({"data", "info", "embedded", "--tokenizer", "bytes"}), {"embedded", "--tokenizer", "--length"}));
+  EXPECT_TRUE(support::mentions(error({"data", "learn", "a.txt"}), {"'snug data learn'", "folder", "--out", "my_tokenizer"}));
+  EXPECT_TRUE(
+      support::mentions(error({"data", "learn", "a.txt", "--vocabulary", "100", "--out", "x"}), {"100", "small", "256", "257"}));
+  EXPECT_TRUE(support::mentions(error({"data", "learn", "nowhere", "--out", "x"}), {"'nowhere'", "learn"}));
+  EXPECT_TRUE(support::mentions(error({"data", "tokens", "nowhere.txt"}), {"nowhere.txt", "No such file"}));
+  EXPECT_TRUE(support::mentions(error({"data", "get", "embedded-text"}), {"embedded-text", "download"}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "run_snug.h"
+#include "support/messages.h"
 
 namespace snug::cli {
 namespace {
@@ -30,9 +31,8 @@ TEST(ReferenceKernels, AreWarnedAboutWhereTheyDoMuchOfTheWork) {
         {command, "wrn-10-1", "--batch", "4", "--threads", "1", "--nonzero", "0.3", "--workspace-limit", "70KB", "--json"},
         "AVX2");
     EXPECT_EQ(ended.exit_code, 0) << ended.err;
-    EXPECT_EQ(ended.err,
-              "snug: 2 nodes run on plain reference kernels, which are hundreds of times slower: sparse_conv2d_grad_weight of "
-              "'group3.block1.conv2', sparse_conv2d_grad_weight of 'group3.block1.conv1'; see 'snug plan --kernels'\n");
+    EXPECT_TRUE(support::mentions(ended.err, {"2", "nodes", "sparse_conv2d_grad_weight", "'group3.block1.conv2'",
+                                              "'group3.block1.conv1'", "'snug plan --kernels'"}));
     const nlohmann::json nodes = nlohmann::json::parse(ended.out).at("reference_kernels");
     ASSERT_EQ(nodes.size(), 2U);
     EXPECT_EQ(nodes.at(0).at("kernel"), "reference_sparse_conv2d_grad_weight");

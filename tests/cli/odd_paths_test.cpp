@@ -8,6 +8,7 @@
 
 #include "file_text.h"
 #include "run_snug.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -82,7 +83,7 @@ TEST(OddPaths, SweepRefusesAPageThatCannotBeWrittenBeforeItMeasures) {
   const TemporaryFolder folder;
   const Ended ended = run_snug({"sweep", "small-cnn", "--batch", "4", "--html", folder.string()});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_EQ(ended.err, "snug: '" + folder.string() + "' is a folder; name a file\n");
+  EXPECT_TRUE(support::mentions(ended.err, {"'" + folder.string() + "'", "is a folder"}));
 }
 
 TEST(OddPaths, WithoutAHomeOnlyMeasuringNeedsOne) {
@@ -95,7 +96,7 @@ TEST(OddPaths, WithoutAHomeOnlyMeasuringNeedsOne) {
   EXPECT_EQ(planned.err, "");
   const Ended measured = run_snug({"plan", "small-cnn", "--batch", "4", "--measure-costs"}, homeless);
   EXPECT_EQ(measured.exit_code, 2);
-  EXPECT_EQ(measured.err, "snug: there is no HOME to keep measured costs in; name a file with --costs\n");
+  EXPECT_TRUE(support::mentions(measured.err, {"HOME", "--costs"}));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "ops/ops.h"
 #include "report/chart.h"
 #include "run_snug.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 #include <snug/version.h>
 
@@ -145,7 +146,7 @@ TEST(Output, AFullDiskIsAFailure) {
   for (const auto& arguments : kWriters) {
     const Ended ended = run_snug(arguments, [] { dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO); });
     EXPECT_EQ(ended.exit_code, 1) << arguments.front();
-    EXPECT_EQ(ended.err, "snug: standard output could not be written: No space left on device\n");
+    EXPECT_TRUE(support::mentions(ended.err, {"standard output", "No space left"}));
   }
 }
 
@@ -153,7 +154,7 @@ TEST(Output, AClosedStandardOutputIsAFailure) {
   for (const auto& arguments : kWriters) {
     const Ended ended = run_snug(arguments, [] { close(STDOUT_FILENO); });
     EXPECT_EQ(ended.exit_code, 1) << arguments.front();
-    EXPECT_EQ(ended.err, "snug: standard output could not be written: Bad file descriptor\n");
+    EXPECT_TRUE(support::mentions(ended.err, {"standard output", "Bad file descriptor"}));
   }
 }
 

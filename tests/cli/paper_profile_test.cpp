@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "run_snug.h"
+#include "support/messages.h"
 
 namespace snug::cli {
 namespace {
@@ -62,8 +63,7 @@ TEST(PaperProfile, TheSmallestAccurateSettingOfTheReport) {
 TEST(PaperProfile, ARecipeIsRefused) {
   const Ended ended = run_snug({"profile", "recipe.toml", "--batch", "4", "--accounting", "paper"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_EQ(ended.err,
-            "snug: --accounting paper takes a model and not a recipe such as 'recipe.toml', most of which is about plans\n");
+  EXPECT_TRUE(support::mentions(ended.err, {"--accounting", "'recipe.toml'", "plans"}));
 }
 
 TEST(PaperProfile, TextFitsATerminalForEveryModel) {

@@ -7,6 +7,7 @@
 #include "io/safetensors.h"
 #include "photos.h"
 #include "snapshot_tensors.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -51,7 +52,7 @@ Ended resumed_after(const TemporaryFolder& folder, const std::function<void()>& 
 
 void expect_refused(const Ended& ended, const std::string& difference) {
   EXPECT_EQ(ended.exit_code, 2) << ended.err;
-  EXPECT_NE(ended.err.find("the data of this run has changed: " + difference), std::string::npos) << ended.err;
+  EXPECT_TRUE(support::mentions(ended.err, {"data", "changed", difference})) << ended.err;
 }
 
 TEST(RunData, UnchangedDataIsResumed) {
@@ -103,7 +104,7 @@ TEST(RunData, EvaluationNormalizesAsTrainingDid) {
   const Ended after = run_in(folder.path(), {"eval", "run", "--json"});
   ASSERT_EQ(after.exit_code, 0) << after.err;
   EXPECT_EQ(Json::parse(after.out)["test_loss"], Json::parse(before.out)["test_loss"]);
-  EXPECT_NE(after.err.find("the run's data has changed since it was trained"), std::string::npos) << after.err;
+  EXPECT_TRUE(support::mentions(after.err, {"run's data", "changed"})) << after.err;
 }
 
 TEST(RunData, ExportNeedsNothingButTheRun) {
@@ -166,10 +167,7 @@ TEST(RunData, WeightsAreNotTestedOnOtherClasses) {
   ASSERT_EQ(train(folder.path(), {"--data", "photos", "--steps", "1"}).exit_code, 0);
   const Ended ended = run_in(folder.path(), {"eval", "run", "--data", "pets"});
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_NE(ended.err.find("the classes of 'pets' are not those that the run was trained on: its class 0 is 'cat' where the run "
-                           "has 'a'"),
-            std::string::npos)
-      << ended.err;
+  EXPECT_TRUE(support::mentions(ended.err, {"'pets'", "class 0", "'cat'", "'a'"})) << ended.err;
 }
 
 // One bad image: the run is saved and the way out is named; here the one that removes it.
@@ -180,13 +178,12 @@ TEST(RunData, ARunGoesOnWithoutTheImageThatCouldNotBeRead) {
   std::ofstream(bad, std::ios::binary) << "not an image";
   const Ended stopped = train(folder.path(), {"--data", "photos", "--steps", "200"});
   EXPECT_EQ(stopped.exit_code, 2);
-  EXPECT_NE(stopped.err.find("102.png is neither a PNG nor a JPEG file; the run is saved after step "), std::string::npos)
-      << stopped.err;
-  EXPECT_NE(stopped.err.find("repair or remove that file, then go on with: snug train --out run --resume"), std::string::npos);
+  EXPECT_TRUE(support::mentions(stopped.err, {"102.png", "PNG", "JPEG", "saved"})) << stopped.err;
+  EXPECT_TRUE(support::mentions(stopped.err, {"repair", "snug train --out run --resume"}));
   fs::remove(bad);
   const Ended resumed = resume(folder.path());
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_NE(resumed.err.find("the file that could not be read is gone; the run goes on without it"), std::string::npos);
+  EXPECT_TRUE(support::mentions(resumed.err, {"file", "gone"}));
   EXPECT_EQ(Json::parse(std::ifstream(folder / "run" / "data.json"))["train_examples"], 399);
 }
 
@@ -201,9 +198,7 @@ TEST(RunData, ABatchLargerThanTheDataIsSaidAndCountedAsItIs) {
   };
   const Ended large = trained("4000", "large");
   const Ended exact = trained("16", "exact");
-  EXPECT_NE(large.err.find("the batch of 4,000 is more than the 16 training images: every step takes all of them"),
-            std::string::npos)
-      << large.err;
+  EXPECT_TRUE(support::mentions(large.err, {"4,000", "16 training images"})) << large.err;
   EXPECT_EQ(exact.err.find("is more than"), std::string::npos) << exact.err;
   // Both make the same steps. Counted as 4,000 images each, the first would seem 250 times as fast.
   const auto speed = [](const Ended& ended) { return Json::parse(ended.out)["images_per_second"].get<double>(); };
@@ -217,8 +212,7 @@ TEST(RunData, ExportDoesNotWriteOverARunsOwnFiles) {
   for (const std::string target : {"run/snapshots/step_000000001.safetensors", "run/plan.txt", "run/recipe.toml"}) {
     const Ended ended = run_in(folder.path(), {"export", "run", "--to", target});
     EXPECT_EQ(ended.exit_code, 2);
-    EXPECT_EQ(ended.err,
-              "snug: '" + target + "' is a file that a run keeps in its folder and needs to go on; name another file\n");
+    EXPECT_TRUE(support::mentions(ended.err, {target, "keeps"}));
   }
   EXPECT_EQ(tensors_of(folder / "run"), before);
   EXPECT_EQ(run_in(folder.path(), {"export", "run", "--to", "run/weights.safetensors"}).exit_code, 0);

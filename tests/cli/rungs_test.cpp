@@ -8,6 +8,7 @@
 
 #include "file_text.h"
 #include "run_snug.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -98,12 +99,9 @@ TEST(Rungs, AFormThatWasPlannedIsTrainedFromItsFile) {
   // So does the plan in a run's folder.
   const std::string plan = run_of(1) + "/plan.txt";
   const Words again = Words{"train"} + model + Words{"--steps", "1", "--plan", plan, "--out", run_of(3)};
-  EXPECT_EQ(run_snug(again + Words{"--precision", "bf16"}).err,
-            "snug: the plan in '" + plan + "' was made with --precision fp16; leave --precision out, or plan again\n");
-  EXPECT_EQ(run_snug(again + Words{"--nonzero", "1"}).err,
-            "snug: the plan in '" + plan + "' was made with --nonzero 0.3; leave --nonzero out, or plan again\n");
-  EXPECT_EQ(run_snug(again + Words{"--momentum-bits", "8"}).err,
-            "snug: the plan in '" + plan + "' was made without --momentum-bits; leave --momentum-bits out, or plan again\n");
+  EXPECT_TRUE(support::mentions(run_snug(again + Words{"--precision", "bf16"}).err, {plan, "--precision", "fp16", "again"}));
+  EXPECT_TRUE(support::mentions(run_snug(again + Words{"--nonzero", "1"}).err, {plan, "--nonzero", "0.3", "again"}));
+  EXPECT_TRUE(support::mentions(run_snug(again + Words{"--momentum-bits", "8"}).err, {plan, "--momentum-bits", "again"}));
   EXPECT_EQ(json_of(again + Words{"--precision", "fp16"}).at("nonzero"), 0.3);
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "photos.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -31,8 +32,7 @@ TEST(SkipBadImages, TrainsOnTheOthersAndSaysHowManyAreLeftOut) {
   spoil(folder / "photos/test/b/4.png");
   const Ended ended = train_without_bad(folder.path(), {"--steps", "8"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_NE(ended.err.find("snug: left out 2 images that cannot be read; snug data check photos lists them\n"), std::string::npos)
-      << ended.err;
+  EXPECT_TRUE(support::mentions(ended.err, {"left out 2 images", "snug data check photos"})) << ended.err;
   const Json record = Json::parse(std::ifstream(folder / "run" / "data.json"));
   EXPECT_EQ(record.at("train_examples"), 15);
   EXPECT_EQ(record.at("test_examples"), 7);
@@ -58,11 +58,7 @@ TEST(SkipBadImages, AResumedRunHasTheSameData) {
   spoil(folder / "photos/train/a/5.png");
   const Ended fewer = resume("6");
   EXPECT_EQ(fewer.exit_code, 2);
-  EXPECT_NE(
-      fewer.err.find("the data of this run has changed: it has 14 images for training and 8 for testing where the run has 15 "
-                     "and 8"),
-      std::string::npos)
-      << fewer.err;
+  EXPECT_TRUE(support::mentions(fewer.err, {"data", "changed", "14 images", "15 and 8"})) << fewer.err;
   support::write_plain_png(folder / "photos/train/a/5.png", 200, 100, 0);
   support::write_plain_png(folder / "photos/train/a/3.png", 200, 60, 0);
   EXPECT_EQ(resume("6").exit_code, 2);

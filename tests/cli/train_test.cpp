@@ -13,6 +13,7 @@
 #include "run_snug.h"
 #include "settings/recipe.h"
 #include "snapshot_tensors.h"
+#include "support/messages.h"
 #include "support/sanitized.h"
 #include "support/temporary_folder.h"
 #include "train/snapshot.h"
@@ -168,10 +169,10 @@ TEST(Train, ASavedPlanIsRunAsItIs) {
     EXPECT_FALSE(std::filesystem::exists(folder / "refused"));
     return refused.err;
   };
-  EXPECT_EQ(refusal({"--batch", "40"}, 2), "snug: '" + file + "': the plan is for batches of 20, not of 40\n");
-  EXPECT_NE(refusal({"--momentum", "0.8"}, 2).find("it has sgd of 'bn1.bias' momentum=0.9"), std::string::npos);
-  EXPECT_NE(refusal({"--freeze", "conv1"}, 2).find("the plan is for another 'small-cnn'"), std::string::npos);
-  EXPECT_EQ(refusal({"--checkpoint", "sqrt"}, 2), "snug: the plan in '" + file + "' is run as it is; leave out --checkpoint\n");
+  EXPECT_TRUE(support::mentions(refusal({"--batch", "40"}, 2), {file, "batches", "20", "40"}));
+  EXPECT_TRUE(support::mentions(refusal({"--momentum", "0.8"}, 2), {"sgd", "'bn1.bias'", "0.9"}));
+  EXPECT_TRUE(support::mentions(refusal({"--freeze", "conv1"}, 2), {"plan", "another 'small-cnn'"}));
+  EXPECT_TRUE(support::mentions(refusal({"--checkpoint", "sqrt"}, 2), {file, "leave out --checkpoint"}));
   EXPECT_NE(refusal({"--budget", "1MB"}, 3).find("does not fit 1000000 bytes: it takes "), std::string::npos);
 }
 
@@ -290,7 +291,7 @@ TEST(Train, AResumedRunMayGoOnLongerButNotBecomeAnother) {
   edit("batch = 20", "batch = 40");
   const Ended refused = run_snug(resume(run));
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_NE(refused.err.find("asks for another run"), std::string::npos) << refused.err;
+  EXPECT_TRUE(support::mentions(refused.err, {"another run"})) << refused.err;
   edit("steps = 2", "steps = 4");
   const Ended longer = run_snug(resume(run));
   ASSERT_EQ(longer.exit_code, 0) << longer.err;

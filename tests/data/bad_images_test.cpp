@@ -6,6 +6,7 @@
 #include "data/images/image_folder.h"
 #include "pictures.h"
 #include "support.h"
+#include "support/messages.h"
 
 namespace snug::data {
 namespace {
@@ -71,7 +72,7 @@ TEST(BadImages, SmallClassesAreCountedOnce) {
   write_text(folder.path() / "c/1.png", "x");
   const auto dataset = open_without_bad(folder.path());
   ASSERT_EQ(dataset->description().notes.size(), 1U);
-  EXPECT_TRUE(dataset->description().notes[0].starts_with("left out 1 image that cannot be read;"));
+  EXPECT_TRUE(support::mentions(dataset->description().notes[0], {"left out", "1 image"}));
   EXPECT_EQ(dataset->description().train_examples + dataset->description().test_examples, 11);
 }
 
@@ -80,7 +81,7 @@ TEST(BadImages, AClassOfNothingElseIsRefused) {
   write_images(folder.path() / "cat", 20);
   write_text(folder.path() / "dog/1.png", "x");
   const std::string error = user_error_of([&] { open_without_bad(folder.path()); });
-  EXPECT_NE(error.find("dog has no image that can be read"), std::string::npos) << error;
+  EXPECT_TRUE(support::mentions(error, {"dog", "no image"})) << error;
 }
 
 }  // namespace

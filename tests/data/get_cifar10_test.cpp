@@ -10,6 +10,7 @@
 #include "data/sha256.h"
 #include "pictures.h"
 #include "support.h"
+#include "support/messages.h"
 
 namespace snug::data {
 namespace {
@@ -145,7 +146,7 @@ TEST_F(GetCifar, WrongChecksumTurnsToTheMirror) {
   pack("c.tar.gz", "batches");
   EXPECT_EQ(get(), GetResult::from_mirror);
   expect_complete();
-  EXPECT_NE(said_.find("data_batch_2.bin has a wrong checksum"), std::string::npos) << said_;
+  EXPECT_TRUE(support::mentions(said_, {"data_batch_2.bin", "checksum"})) << said_;
 }
 
 TEST_F(GetCifar, NeitherWayIsOneSentenceAndLeavesNothing) {
@@ -187,14 +188,14 @@ TEST_F(GetCifar, MissingProgramIsSaid) {
   fs::remove(bin() / "curl");
   fs::remove(bin() / "npm");
   const std::string error = user_error_of([&] { get(); });
-  EXPECT_NE(error.find("the program curl is not installed"), std::string::npos) << error;
-  EXPECT_NE(error.find("the program npm is not installed"), std::string::npos) << error;
+  EXPECT_TRUE(support::mentions(error, {"curl", "installed"})) << error;
+  EXPECT_TRUE(support::mentions(error, {"npm", "installed"})) << error;
 }
 
 TEST_F(GetCifar, InterruptedIsNotTriedElsewhere) {
   npm_works();
   program("curl", "kill -INT $$");
-  EXPECT_EQ(user_error_of([&] { get(); }), "interrupted while curl was running");
+  EXPECT_TRUE(support::mentions(user_error_of([&] { get(); }), {"curl", "running"}));
   expect_nothing_left(0);
 }
 
@@ -211,7 +212,7 @@ TEST_F(GetCifar, CallbackThatThrowsEndsTheDownload) {
 TEST_F(GetCifar, NoRoomIsSaidBeforehand) {
   source_.room_bytes = std::int64_t{1} << 60;
   const std::string error = user_error_of([&] { get(); });
-  EXPECT_NE(error.find("make room or set SNUG_DATA_DIR"), std::string::npos) << error;
+  EXPECT_TRUE(support::mentions(error, {"room", "SNUG_DATA_DIR"})) << error;
 }
 
 TEST_F(GetCifar, FileInTheWayIsRefused) {

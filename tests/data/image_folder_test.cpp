@@ -7,6 +7,7 @@
 
 #include "pictures.h"
 #include "support.h"
+#include "support/messages.h"
 
 namespace snug::data {
 namespace {
@@ -143,8 +144,7 @@ TEST(ImageFolder, SomeTenImagesGiveOneToTestHoweverTheyAreSpread) {
   const Description description = open_image_folder(folder.path(), "x", 2)->description();
   EXPECT_EQ(description.test_examples, 1);
   EXPECT_EQ(description.train_examples, 12);
-  EXPECT_EQ(description.notes.front(),
-            (folder.path() / "a/x.webp").string() + " is not a .png, .jpg or .jpeg file and is left out");
+  EXPECT_TRUE(support::mentions(description.notes.front(), {(folder.path() / "a/x.webp").string(), ".png", "left out"}));
 }
 
 TEST(ImageFolder, EachClassGivesItsTenthAndNoMoreThanThat) {

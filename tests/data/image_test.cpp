@@ -5,6 +5,7 @@
 #include "memory_source.h"
 #include "pictures.h"
 #include "support.h"
+#include "support/messages.h"
 
 namespace snug::data {
 namespace {
@@ -232,7 +233,7 @@ TEST(Image, BrokenDiskIsNamedAsSuch) {
       MemorySource source(bytes, fails_at);
       Picture picture;
       const std::string error = user_error_of([&] { decode_image(source, "p.png", picture); });
-      EXPECT_EQ(error, "p.png cannot be read: Input/output error");
+      EXPECT_TRUE(support::mentions(error, {"p.png", "Input/output error"}));
     }
   }
 }

@@ -21,6 +21,7 @@
 
 #include "data/images/cifar.h"
 #include "data/stream.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 #include <snug/error.h>
 
@@ -111,16 +112,10 @@ inline std::string read_text(const fs::path& path) {
 
 // What the action's UserError says; fails the test when there is none, or when it is not one sentence.
 inline std::string user_error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    const std::string text = error.what();
-    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-    EXPECT_FALSE(text.empty());
-    return text;
-  }
-  ADD_FAILURE() << "no UserError";
-  return "";
+  std::string text = support::message_of<UserError>(action);
+  EXPECT_NE(text, "nothing was thrown");
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  return text;
 }
 
 // The value of record `index` of a made-up CIFAR batch at a channel and pixel.

@@ -1,6 +1,5 @@
 // Clipping by the gradients' norm: against PyTorch, and against the gradients themselves.
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -13,6 +12,7 @@
 #include "frontend/zoo.h"
 #include "plan/compile.h"
 #include "support/labeled.h"
+#include "support/messages.h"
 
 namespace snug {
 
@@ -170,29 +170,18 @@ TEST(Clipping, CheckingModeGivesTheSameBits) {
   EXPECT_EQ(plain.read_state("b.weight"), checked.read_state("b.weight"));
 }
 
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Clipping, MistakesAreNamed) {
   const Backend backend = backends::cpu_backend(1);
   const Batch batch(4);
   train::Session plain = odd_session(backend, 0);
-  EXPECT_EQ(message_of([&] { plain.set_clip_norm(1); }),
-            "the program of 'odd' does not clip gradients; compile it with a clip_norm above 0");
-  EXPECT_EQ(message_of([&] { plain.gradient_norm(); }),
-            "the program of 'odd' does not measure gradients; compile it with a clip_norm above 0");
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { plain.set_clip_norm(1); }),
+                                {"program", "'odd'", "gradients", "compile", "clip_norm", "0"}));
+  EXPECT_TRUE(
+      support::mentions(support::message_of<UserError>([&] { plain.gradient_norm(); }), {"'odd'", "measure", "clip_norm", "0"}));
   train::Session unset(compile(odd_channels(), backend, {.update = {.clip_norm = 1}}), backend, 5);
-  EXPECT_EQ(message_of([&] { unset.train_step(batch.examples()); }),
-            "the program of 'odd' clips gradients, but not to what; set the clip norm before the first step");
-  EXPECT_EQ(message_of([&] { unset.set_clip_norm(0); }), "gradients cannot be clipped to 0; use a number above 0");
-  EXPECT_EQ(message_of([&] { odd_session(backend, -1); }),
-            "gradients cannot be clipped to -1; use a number above 0, or 0 for no clipping");
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { unset.train_step(batch.examples()); }), {"'odd'", "clips"}));
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { unset.set_clip_norm(0); }), {"gradients", "clipped", "0"}));
+  EXPECT_TRUE(support::mentions(support::message_of<UserError>([&] { odd_session(backend, -1); }), {"clipped", "-1", "0"}));
 }
 
 // A step whose loss or gradients are not finite.

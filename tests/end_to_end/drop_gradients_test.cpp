@@ -8,6 +8,7 @@
 #include "frontend/zoo.h"
 #include "plan/compile.h"
 #include "support/labeled.h"
+#include "support/messages.h"
 #include "train/session.h"
 #include <snug/error.h>
 
@@ -147,9 +148,7 @@ TEST(DroppedGradients, DynamicLossScalingIsRefused) {
     compile(frontend::build_zoo_model("small-cnn", {.batch = 3}), backend, options);
     ADD_FAILURE() << "it was taken";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "pass 'drop_gradients' adds gradients to the momentum, but dynamic loss scaling looks at all gradients before "
-                 "they count; use fp32 or bf16, or leave out the pass");
+    EXPECT_TRUE(support::mentions(error.what(), {"'drop_gradients'", "dynamic", "fp32", "bf16"}));
   }
 }
 
@@ -168,9 +167,7 @@ TEST(DroppedGradients, ALossScaleIsRefused) {
     session.set_loss_scale(1024);
     ADD_FAILURE() << "it was taken";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "a loss scale of 1024 does not go with drop_gradients: what was added to the momentum under one scale cannot be "
-                 "taken for another; leave out one of the two");
+    EXPECT_TRUE(support::mentions(error.what(), {"1024", "drop_gradients", "under"}));
   }
 }
 

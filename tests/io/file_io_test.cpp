@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/files.h"
+#include "support/messages.h"
 
 namespace snug::io {
 
@@ -63,7 +64,7 @@ TEST(OutputFile, LoopOfLinksIsRefused) {
   const TemporaryFolder folder;
   fs::create_symlink("b", folder / "a");
   fs::create_symlink("a", folder / "b");
-  EXPECT_EQ(refusal_of(folder / "a"), "'" + (folder / "a").string() + "' cannot be written: its symbolic links form a loop");
+  EXPECT_TRUE(support::mentions(refusal_of(folder / "a"), {(folder / "a").string(), "symbolic"}));
   EXPECT_TRUE(fs::is_symlink(folder / "a"));
 }
 
@@ -90,24 +91,23 @@ TEST(OutputFile, DeviceIsWrittenIntoAndStaysADevice) {
 }
 
 TEST(OutputFile, FullDeviceIsAFullDisk) {
-  EXPECT_EQ(message_of<DiskFull>([] { write_text_file("/dev/full", "new"); }),
-            "the disk of folder '/dev' is full, so 'full' was not written; free some space there and try again");
+  EXPECT_TRUE(support::mentions(message_of<DiskFull>([] { write_text_file("/dev/full", "new"); }), {"disk", "'/dev'", "'full'"}));
 }
 
 TEST(OutputFile, FoldersSocketsAndBlockDevicesAreRefusedAndStay) {
   const TemporaryFolder folder;
-  EXPECT_EQ(refusal_of(folder.path()), "'" + folder.string() + "' is a folder; name a file");
+  EXPECT_TRUE(support::mentions(refusal_of(folder.path()), {"'" + folder.string() + "'", "is a folder"}));
   const fs::path path = folder / "socket";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.string().copy(address.sun_path, sizeof address.sun_path - 1);
   const FileHandle socket(::socket(AF_UNIX, SOCK_STREAM, 0));
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  EXPECT_EQ(refusal_of(path), "'" + path.string() + "' is a socket; name a file");
+  EXPECT_TRUE(support::mentions(refusal_of(path), {path.string(), "socket"}));
   EXPECT_TRUE(fs::is_socket(path));
   const fs::path block = folder / "block";
   if (::mknod(block.c_str(), S_IFBLK | 0600, makedev(7, 255)) == 0) {
-    EXPECT_EQ(refusal_of(block), "'" + block.string() + "' is a block device; name a file");
+    EXPECT_TRUE(support::mentions(refusal_of(block), {block.string(), "block"}));
     EXPECT_TRUE(fs::is_block_file(block));
   }
 }
@@ -123,7 +123,7 @@ TEST(OutputFile, OpenDescriptorIsWrittenWhereItStands) {
   ASSERT_EQ(::write(file.get(), " after", 6), 6);
   EXPECT_EQ(bytes_of(folder / "out"), "before new and again after");
   EXPECT_EQ(entries_of(folder.path()), 2U);
-  EXPECT_EQ(refusal_of("/dev/fd/987654"), "'/dev/fd/987654' cannot be written: Bad file descriptor");
+  EXPECT_TRUE(support::mentions(refusal_of("/dev/fd/987654"), {"'/dev/fd/987654'", "Bad file descriptor"}));
 }
 
 TEST(OutputFile, PermissionsOfAReplacedFileStayAndNewFilesFollowTheMask) {

@@ -10,6 +10,7 @@
 #include "passes/model/add_shape.h"
 #include "plan/compile.h"
 #include "support/files.h"
+#include "support/messages.h"
 #include "support/small_plan.h"
 #include <snug/error.h>
 
@@ -81,14 +82,10 @@ TEST(PlanFile, DamageInHostMemoryIsRefused) {
     return message_of<UserError>([&] { parse_plan(text); });
   };
   ASSERT_NE(good.find("placement red_zone 0 persistent 64 host_persistent 64\nplace states 0 0\n"), std::string::npos) << good;
-  EXPECT_EQ(message("place states 0 0\n", "place states 0 8\n"),
-            "the plan's placement is not valid: in host memory: state 'h' lies at 8, off the alignment");
-  EXPECT_EQ(message(" host_persistent 64", ""),
-            "the plan's placement is not valid: in host memory: the states reach beyond the persistent region");
-  EXPECT_EQ(message(" host_persistent 64", " host_persistent -64"),
-            "the plan's placement has '-64' where a number of bytes belongs");
-  EXPECT_EQ(message(" host_persistent 64", " disk_persistent 64"),
-            "the plan's placement has 'disk_persistent' where its first line ends");
+  EXPECT_TRUE(support::mentions(message("place states 0 0\n", "place states 0 8\n"), {"'h'", "8", "alignment"}));
+  EXPECT_TRUE(support::mentions(message(" host_persistent 64", ""), {"reach", "persistent"}));
+  EXPECT_TRUE(support::mentions(message(" host_persistent 64", " host_persistent -64"), {"'-64'", "belongs"}));
+  EXPECT_TRUE(support::mentions(message(" host_persistent 64", " disk_persistent 64"), {"'disk_persistent'", "ends"}));
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (const char c : {'0', '9', ' ', '\n', 'x', '1'}) {
       std::string text = good;
@@ -167,13 +164,12 @@ TEST(PlanFile, MethodsThatAreNoneAreRefused) {
   const std::string good = print_plan(small_plan(backends::cpu_backend(1)));
   const std::string start = good.substr(0, good.rfind("methods "));
   const auto message = [&](const std::string& line) { return message_of<UserError>([&] { parse_plan(start + line + "\n"); }); };
-  EXPECT_EQ(message("methods precision=fp8"), "'precision=fp8' is not a memory method with its value");
-  EXPECT_EQ(message("methods microbatch=3 nonzero=1.5"), "'nonzero=1.5' is not a memory method with its value");
-  EXPECT_EQ(message("methods microbatch=3 microbatch=3"), "'microbatch=3' is not a memory method with its value");
-  EXPECT_EQ(message("methods quantize=8"), "'quantize=8' is not a memory method with its value");
-  EXPECT_EQ(message("form precision fp8 nonzero 1 momentum_bits 32"), "the plan has the precision 'fp8'");
-  EXPECT_EQ(message("form precision fp32 nonzero 1.5 momentum_bits 32"),
-            "the plan's placement has '1.5' where a share of the weights belongs");
+  EXPECT_TRUE(support::mentions(message("methods precision=fp8"), {"'precision=fp8'", "method"}));
+  EXPECT_TRUE(support::mentions(message("methods microbatch=3 nonzero=1.5"), {"'nonzero=1.5'", "method"}));
+  EXPECT_TRUE(support::mentions(message("methods microbatch=3 microbatch=3"), {"'microbatch=3'", "method"}));
+  EXPECT_TRUE(support::mentions(message("methods quantize=8"), {"'quantize=8'", "method"}));
+  EXPECT_TRUE(support::mentions(message("form precision fp8 nonzero 1 momentum_bits 32"), {"precision", "'fp8'"}));
+  EXPECT_TRUE(support::mentions(message("form precision fp32 nonzero 1.5 momentum_bits 32"), {"'1.5'", "belongs"}));
 }
 
 TEST(PlanFile, TextsThatAreNoPlanAreRefused) {
@@ -187,15 +183,13 @@ TEST(PlanFile, TextsThatAreNoPlanAreRefused) {
     std::string text = good;
     return text.replace(text.rfind(from), from.size(), to);
   };
-  EXPECT_EQ(message(""), "the plan has no placement; it may be cut short");
-  EXPECT_EQ(message(good.substr(0, good.size() / 2)), "the plan has no placement; it may be cut short");
-  EXPECT_EQ(message(replaced("place states 0 ", "place states 8 ")),
-            "the plan's placement is not valid: state 'scalars' lies at 8, off the alignment");
+  EXPECT_TRUE(support::mentions(message(""), {"placement", "cut"}));
+  EXPECT_TRUE(support::mentions(message(good.substr(0, good.size() / 2)), {"placement", "cut"}));
+  EXPECT_TRUE(support::mentions(message(replaced("place states 0 ", "place states 8 ")), {"'scalars'", "8", "alignment"}));
   EXPECT_NE(message(replaced("place states 0 ", "place states 0 0 ")).find("where '' belongs"), std::string::npos);
-  EXPECT_EQ(message(replaced("place states 0 ", "place states -64 ")),
-            "the plan's placement has '-64' where a number of bytes belongs");
-  EXPECT_EQ(message(replaced("red_zone 0 ", "red_zone 1 ")), "the plan has red zones of 1 bytes");
-  EXPECT_EQ(message(good + "x"), "the plan has 'x' after its placement");
+  EXPECT_TRUE(support::mentions(message(replaced("place states 0 ", "place states -64 ")), {"'-64'", "belongs"}));
+  EXPECT_TRUE(support::mentions(message(replaced("red_zone 0 ", "red_zone 1 ")), {"zones", "1"}));
+  EXPECT_TRUE(support::mentions(message(good + "x"), {"'x'", "placement"}));
   EXPECT_NE(message("x" + good).find("line 1"), std::string::npos);
 }
 
@@ -220,15 +214,12 @@ TEST(PlanFile, EditedFilesAreRefused) {
   std::string edited = good;
   edited[value + 8] = '1';
   write_bytes(path, edited);
-  EXPECT_EQ(
-      message_of<UserError>([&] { read_plan_file(path); }),
-      "'" + path.string() +
-          "' is not a plan that 'snug plan --save' made, or is damaged: its checksum is not that of its contents, so it was "
-          "edited or damaged; plan again");
+  EXPECT_TRUE(
+      support::mentions(message_of<UserError>([&] { read_plan_file(path); }), {path.string(), "'snug plan --save'", "edited"}));
   EXPECT_NE(message_of<UserError>([&] { read_plan_file_of_run(path); }).find("its checksum is not"), std::string::npos);
   const std::string unsealed = good.substr(0, good.rfind("checksum "));
   write_bytes(path, unsealed);
-  EXPECT_NE(message_of<UserError>([&] { read_plan_file(path); }).find("it does not end with a checksum"), std::string::npos);
+  EXPECT_TRUE(support::mentions(message_of<UserError>([&] { read_plan_file(path); }), {"end", "checksum"}));
   EXPECT_EQ(read_plan_file_of_run(path).planned_peak_bytes, plan.planned_peak_bytes) << "as earlier versions left them";
   for (std::size_t at = 0; at < good.size(); at += 97) {
     edited = good;
@@ -268,7 +259,7 @@ TEST(PlanFile, TooLittleWorkspaceIsRefused) {
     for (Node& node : section.nodes) node.workspace = ValueId::none();
   }
   const std::string message = message_of<UserError>([&] { check_kernels(plan, backend); });
-  EXPECT_NE(message.find("bytes of workspace where the plan has 0"), std::string::npos) << message;
+  EXPECT_TRUE(support::mentions(message, {"workspace", "0"})) << message;
 }
 
 }  // namespace

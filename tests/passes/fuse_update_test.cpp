@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "before_after.h"
+#include "support/messages.h"
 
 namespace snug::testing {
 namespace {
@@ -56,12 +57,7 @@ std::string fused(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    fused(text);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return support::message_of<UserError>([&] { fused(text); });
 }
 
 TEST(FuseUpdate, TheUpdateFollowsTheLastReaderOfTheOldWeightAndTheAccumulatorIsGone) {
@@ -101,9 +97,9 @@ TEST(FuseUpdate, GradientsOfATiedWeightAreAddedUpFirst) {
 }
 
 TEST(FuseUpdate, SeveralMicrobatchesAreRefused) {
-  EXPECT_EQ(refusal(unfused(gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n", "batch 5 microbatch 2")),
-            "pass 'fuse_update' makes each update during backward, but a step adds up the gradients of 3 microbatches before it; "
-            "give the whole batch one microbatch of 5");
+  EXPECT_TRUE(support::mentions(
+      refusal(unfused(gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n", "batch 5 microbatch 2")),
+      {"'fuse_update'", "3 microbatches", "microbatch of 5"}));
 }
 
 TEST(FuseUpdate, ClippingIsRefused) {
@@ -112,10 +108,10 @@ TEST(FuseUpdate, ClippingIsRefused) {
       "  %n = clip_factor(%s, scalars@0) : f64[2] scalar ; update w\n"
       "  w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0, %n) " +
       kRule + " : state, state, state ; update w\n";
-  EXPECT_EQ(refusal(program_with("batch 2 microbatch 2", kAccumulator, kInit,
-                                 kForward + gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n", clipped)),
-            "pass 'fuse_update' makes each update during backward, but clipping needs the norm of all gradients before it; leave "
-            "out one of the two");
+  EXPECT_TRUE(support::mentions(
+      refusal(program_with("batch 2 microbatch 2", kAccumulator, kInit,
+                           kForward + gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n", clipped)),
+      {"'fuse_update'", "clipping"}));
 }
 
 TEST(FuseUpdate, ALossScaleThatFollowsTheGradientsIsRefused) {
@@ -124,11 +120,10 @@ TEST(FuseUpdate, ALossScaleThatFollowsTheGradientsIsRefused) {
       "  %n = clip_factor(%s, scalars@0) {finds_overflow=1} : f64[2] scalar ; update w\n"
       "  w@1, w.grad@1, w.momentum@1 = sgd(w@0, w.grad@0, scalars@0, w.momentum@0, %n) " +
       kRule + " : state, state, state ; update w\n";
-  EXPECT_EQ(
+  EXPECT_TRUE(support::mentions(
       refusal(program_with("batch 2 microbatch 2", kAccumulator, kInit,
                            kForward + gradient("g") + "  w.grad@1 = add(w.grad@0, %g) : state ; backward fc\n", guarded)),
-      "pass 'fuse_update' makes each update during backward, but dynamic loss scaling looks at all gradients before it; use "
-      "fp32 or bf16, or leave out the pass");
+      {"'fuse_update'", "loss scaling", "fp32"}));
 }
 
 TEST(FuseUpdate, WithoutParametersToTrainNothingChanges) {

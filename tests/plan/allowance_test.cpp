@@ -2,18 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "support/messages.h"
 #include <snug/error.h>
 
 namespace snug::testing {
 namespace {
 
 std::string refusal(const std::string& text) {
-  try {
-    parse_allowance(text);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "it was taken";
+  return support::message_of<UserError>([&] { parse_allowance(text); });
 }
 
 TEST(AllowanceTest, ExactIsAlwaysAllowedAndTheRestOnlyWhenNamed) {
@@ -31,10 +27,10 @@ TEST(AllowanceTest, ExactIsAlwaysAllowedAndTheRestOnlyWhenNamed) {
 }
 
 TEST(AllowanceTest, WhatIsNoRungIsRefusedWithTheKnownOnes) {
-  EXPECT_EQ(refusal("exact,magic"), "allow is 'magic'; it can be exact, reassociated, microbatch, precision, compressed, sparse");
-  EXPECT_EQ(refusal("exact,,microbatch"),
-            "allow is ''; it can be exact, reassociated, microbatch, precision, compressed, sparse");
-  EXPECT_EQ(refusal(""), "allow must name at least one of exact, reassociated, microbatch, precision, compressed, sparse");
+  EXPECT_TRUE(support::mentions(refusal("exact,magic"), {"'magic'", "reassociated"}));
+  EXPECT_TRUE(support::mentions(refusal("exact,,microbatch"), {"''", "can be", "exact", "sparse"}));
+  EXPECT_TRUE(support::mentions(refusal(""),
+                                {"at least one", "exact", "reassociated", "microbatch", "precision", "compressed", "sparse"}));
 }
 
 TEST(AllowanceTest, ALossyRungByItselfIsBesideTheUsualOnes) {

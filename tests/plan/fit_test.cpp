@@ -5,6 +5,7 @@
 #include "frontend/graph_builder.h"
 #include "frontend/zoo.h"
 #include "support/accepting_backend.h"
+#include "support/messages.h"
 #include <snug/error.h>
 
 namespace snug::testing {
@@ -23,12 +24,7 @@ Program no_norm(std::int64_t microbatch) {
 }
 
 std::string refusal(const FitRequest& request, const Backend& backend) {
-  try {
-    fit(request, backend);
-  } catch (const DoesNotFit& error) {
-    return error.what();
-  }
-  return "it fitted";
+  return support::message_of<DoesNotFit>([&] { fit(request, backend); });
 }
 
 class FitTest : public ::testing::Test {
@@ -101,7 +97,7 @@ TEST_F(FitTest, AGivenMicrobatchIsObeyedOrRefused) {
   request.given.microbatch = 40;
   request.budget = Bytes(1000);
   const std::string message = refusal(request, backend_);
-  EXPECT_NE(message.find("the smallest budget that it fits with --microbatch 40 is "), std::string::npos) << message;
+  EXPECT_TRUE(support::mentions(message, {"smallest", "--microbatch", "40"})) << message;
   EXPECT_NE(message.find("leave out --microbatch"), std::string::npos) << message;
   request.given.microbatch = 41;
   EXPECT_THROW(fit(request, backend_), UserError);
@@ -117,12 +113,7 @@ FitRequest grouped_request(std::int64_t batch, std::int64_t group) {
 }
 
 std::string user_error(const FitRequest& request, const Backend& backend) {
-  try {
-    fit(request, backend);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
+  return support::message_of<UserError>([&] { fit(request, backend); });
 }
 
 TEST_F(FitTest, WithStatisticsInGroupsMicrobatchesAreMultiplesOfTheGroup) {
@@ -147,14 +138,11 @@ TEST_F(FitTest, WithStatisticsInGroupsMicrobatchesAreMultiplesOfTheGroup) {
 TEST_F(FitTest, WhatDoesNotSplitIntoGroupsIsRefused) {
   FitRequest request = grouped_request(40, 6);
   request.given.microbatch = 10;
-  EXPECT_EQ(user_error(request, backend_),
-            "a microbatch of 10 does not split into statistics groups of 6; use a multiple of 6, or the whole batch");
-  EXPECT_EQ(user_error(grouped_request(40, 41), backend_),
-            "a statistics group of 41 out of a batch of 40 is not possible; use 1 to 40");
+  EXPECT_TRUE(support::mentions(user_error(request, backend_), {"microbatch of 10", "groups of 6"}));
+  EXPECT_TRUE(support::mentions(user_error(grouped_request(40, 41), backend_), {"group", "41", "1", "40"}));
   request = grouped_request(40, 5);
   request.model = no_norm;
-  EXPECT_EQ(user_error(request, backend_),
-            "'plain' has no batch norm whose statistics could be taken in groups; leave out --statistics-group");
+  EXPECT_TRUE(support::mentions(user_error(request, backend_), {"'plain'", "no batch norm", "--statistics-group"}));
 }
 
 TEST_F(FitTest, ARefusalNamesTheRungThatWouldHelp) {
@@ -166,7 +154,7 @@ TEST_F(FitTest, ARefusalNamesTheRungThatWouldHelp) {
   request.model = no_norm;
   EXPECT_NE(refusal(request, backend_).find("add reassociated to --allow"), std::string::npos) << refusal(request, backend_);
   request.allowed = {};
-  EXPECT_NE(refusal(request, backend_).find("or use a smaller model"), std::string::npos) << refusal(request, backend_);
+  EXPECT_TRUE(support::mentions(refusal(request, backend_), {"smaller", "model"})) << refusal(request, backend_);
   request = small_cnn_request(40);
   request.budget = Bytes(1000);
   request.given.checkpoint = CheckpointStrategy{};

@@ -9,6 +9,7 @@
 #include "ir/verify.h"
 #include "plan/compile.h"
 #include "support/accepting_backend.h"
+#include "support/messages.h"
 #include "zoo_models.h"
 
 namespace snug::testing {
@@ -102,19 +103,16 @@ TEST(Spaces, ViolationsInHostMemoryAreFoundAndNamed) {
     return find_violation(plan).value_or("");
   };
   EXPECT_EQ(complaint([](Plan& /*plan*/) {}), "");
-  EXPECT_EQ(complaint([](Plan& plan) { plan.state_offsets[3] = Bytes(0); }),
-            "in host memory: state 'm' at 0 overlaps the one before it");
-  EXPECT_EQ(complaint([](Plan& plan) { plan.state_offsets[1] = Bytes(8); }),
-            "in host memory: state 'h' lies at 8, off the alignment");
-  EXPECT_EQ(complaint([](Plan& plan) { plan.host.persistent_bytes -= kAlignment; }),
-            "in host memory: the states reach beyond the persistent region");
-  EXPECT_EQ(complaint([](Plan& plan) { plan.host.planned_peak_bytes += Bytes(1); }),
-            "in host memory: the arena has 257 bytes but the last one used is 256");
+  EXPECT_TRUE(support::mentions(complaint([](Plan& plan) { plan.state_offsets[3] = Bytes(0); }), {"'m'", "0", "overlaps"}));
+  EXPECT_TRUE(support::mentions(complaint([](Plan& plan) { plan.state_offsets[1] = Bytes(8); }), {"'h'", "8", "alignment"}));
+  EXPECT_TRUE(
+      support::mentions(complaint([](Plan& plan) { plan.host.persistent_bytes -= kAlignment; }), {"host memory", "persistent"}));
+  EXPECT_TRUE(support::mentions(complaint([](Plan& plan) { plan.host.planned_peak_bytes += Bytes(1); }), {"257", "used", "256"}));
   const std::string overlap = complaint([&](Plan& plan) {
     std::vector<Bytes>& offsets = plan.sections[0].offsets;
     offsets[waiting[0]] = offsets[waiting[1]] = std::max(offsets[waiting[0]], offsets[waiting[1]]);
   });
-  EXPECT_TRUE(overlap.starts_with("in host memory: section micro: items 0 and 1 are both alive")) << overlap;
+  EXPECT_TRUE(support::mentions(overlap, {"host memory", "items 0 and 1"})) << overlap;
   EXPECT_EQ(complaint([&](Plan& plan) { plan.sections[0].offsets[waiting[0]] += Bytes(64 * 1000); }).substr(0, 31),
             "in host memory: section micro: ");
   EXPECT_EQ(complaint([](Plan& plan) { plan.sections[0].host.height += kAlignment; }).substr(0, 31),

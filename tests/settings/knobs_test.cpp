@@ -6,6 +6,7 @@
 #include "settings/optimizer.h"
 #include "settings/told.h"
 #include "support/files.h"
+#include "support/messages.h"
 
 namespace snug::settings {
 
@@ -44,8 +45,8 @@ TEST(Knobs, ASwitchIsTurnedOffTooAndTakesNothingElse) {
     const std::vector<std::string> no{"no"}, rubbish{"rubbish"};
     take(knob(key), no, recipe, SaidBy::recipe);
     EXPECT_EQ(show_value(knob(key), recipe), "no") << key;
-    EXPECT_EQ(message_of<UserError>([&] { take(knob(key), rubbish, recipe, SaidBy::recipe); }),
-              std::string(key) + " is yes or no, not 'rubbish'");
+    EXPECT_TRUE(support::mentions(message_of<UserError>([&] { take(knob(key), rubbish, recipe, SaidBy::recipe); }),
+                                  {std::string(key), "yes", "'rubbish'"}));
   }
 }
 
@@ -98,19 +99,18 @@ TEST(Optimizer, SettingsOfAnotherAreRefusedByName) {
   const auto refused = [](const OptimizerRecipe& optimizer, std::string_view suitable) {
     return message_of<UserError>([&] { with_whole_optimizer({.model = "x", .optimizer = optimizer}, suitable); });
   };
-  EXPECT_EQ(refused({.momentum = 0.9}, "adamw"),
-            "optimizer.momentum is a setting of sgd, and the optimizer is adamw; leave it out, or use kind = \"sgd\"");
-  EXPECT_EQ(refused({.beta1 = 0.9}, "sgd"),
-            "optimizer.beta1 is a setting of adamw, and the optimizer is sgd; leave it out, or use kind = \"adamw\"");
-  EXPECT_EQ(message_of<UserError>(
-                [&] { check_recipe({.model = "x", .optimizer = {.momentum = 0.9, .epsilon = 1e-8}}, SaidBy::flags); }),
-            "--epsilon is a setting of adamw, and the optimizer is sgd; leave it out, or use --optimizer adamw");
+  EXPECT_TRUE(support::mentions(refused({.momentum = 0.9}, "adamw"), {"optimizer.momentum", "sgd", "adamw", "kind"}));
+  EXPECT_TRUE(support::mentions(refused({.beta1 = 0.9}, "sgd"), {"optimizer.beta1", "adamw", "sgd", "kind"}));
+  EXPECT_TRUE(support::mentions(message_of<UserError>([&] {
+                                  check_recipe({.model = "x", .optimizer = {.momentum = 0.9, .epsilon = 1e-8}}, SaidBy::flags);
+                                }),
+                                {"--epsilon", "adamw", "sgd", "--optimizer"}));
 }
 
 TEST(Optimizer, SixteenBitMomentsMayBeRoundedEitherWay) {
   Recipe recipe{.model = "x", .rounding = "nearest", .optimizer = {.kind = "adamw"}};
-  EXPECT_EQ(message_of<UserError>([&] { check_recipe(recipe, SaidBy::recipe); }),
-            "rounding is about updates of 16 bits; leave it out with fp32");
+  EXPECT_TRUE(
+      support::mentions(message_of<UserError>([&] { check_recipe(recipe, SaidBy::recipe); }), {"rounding", "16", "fp32"}));
   recipe.methods.moment_bits = 16;
   EXPECT_NO_THROW(check_recipe(recipe, SaidBy::recipe));
 }
@@ -131,8 +131,8 @@ TEST(Told, ADefaultThatIsSpelledOutGoesWithEveryDevice) {
   recipe.methods.drop_gradients = false;
   EXPECT_NO_THROW(check_recipe(recipe, SaidBy::recipe));
   recipe.methods.momentum_bits = 8;
-  EXPECT_EQ(message_of<UserError>([&] { check_recipe(recipe, SaidBy::flags); }),
-            "--momentum-bits is for the CPU so far; leave it out, or use --device cpu");
+  EXPECT_TRUE(support::mentions(message_of<UserError>([&] { check_recipe(recipe, SaidBy::flags); }),
+                                {"--momentum-bits", "CPU", "--device", "cpu"}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 
 namespace snug::support {
@@ -17,17 +18,6 @@ inline std::string bytes_of(const std::filesystem::path& path) {
 
 inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-// The message of the UserError that `f` throws; another text when it throws none.
-template <typename Error, typename F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 }  // namespace snug::support

@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 #include "small_session.h"
 #include "support/files.h"
+#include "support/messages.h"
 #include <snug/error.h>
 
 namespace snug::train {
@@ -62,11 +63,11 @@ TEST(RunFolder, TheLossNamesTheMetricsOfALine) {
 
 TEST(RunFolder, FolderWithARunIsRefusedUnlessItIsResumed) {
   const TemporaryFolder folder;
-  EXPECT_EQ(message_of<UserError>([&] { RunFolder::resume(folder.path()); }),
-            "folder '" + folder.path().string() + "' holds no run to resume");
+  EXPECT_TRUE(
+      support::mentions(message_of<UserError>([&] { RunFolder::resume(folder.path()); }), {folder.path().string(), "no run"}));
   { RunFolder::create(folder.path(), kRecipe); }
-  EXPECT_EQ(message_of<UserError>([&] { RunFolder::create(folder.path(), kRecipe); }),
-            "folder '" + folder.path().string() + "' holds a run already; resume it, or choose another folder");
+  EXPECT_TRUE(support::mentions(message_of<UserError>([&] { RunFolder::create(folder.path(), kRecipe); }),
+                                {folder.path().string(), "holds a run"}));
   EXPECT_EQ(RunFolder::resume(folder.path()).recipe(), kRecipe);
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/messages.h"
 
 namespace snug::train {
 namespace {
@@ -94,40 +95,28 @@ TEST(Schedule, MilestonesCountFromTheFirstStep) {
 }
 
 std::string refusal(const Schedule& schedule) {
-  try {
-    learning_rate(schedule, 0);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return support::message_of<UserError>([&] { learning_rate(schedule, 0); });
 }
 
 TEST(Schedule, ImpossibleSettingsAreRefused) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(refusal({.base = 0}), "a learning rate of 0 is not possible; use a number above 0");
-  EXPECT_EQ(refusal({.base = -1}), "a learning rate of -1 is not possible; use a number above 0");
-  EXPECT_EQ(refusal({.base = kNaN}), "a learning rate of nan is not possible; use a number above 0");
-  EXPECT_EQ(refusal({.warmup_start = -0.1}), "a warm-up cannot start at -0.1; use 0 or a number above it");
-  EXPECT_EQ(refusal({.warmup_steps = 11, .total_steps = 10}), "a warm-up of 11 steps does not fit a run of 10; make it shorter");
-  EXPECT_EQ(refusal({.kind = Kind::step}), "a step schedule has no milestones; give at least one, or use a constant rate");
-  EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {3}, .gamma = 0}),
-            "a step schedule cannot multiply the learning rate by 0; use a gamma above 0, such as 0.1");
-  EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {5, 5}}),
-            "milestone 5 comes after milestone 5; list them in rising order");
-  EXPECT_EQ(refusal({.kind = Kind::step, .warmup_steps = 4, .milestones = {3}}),
-            "milestone 3 lies within the warm-up of 4 steps; make the warm-up shorter or the milestone later");
-  EXPECT_EQ(refusal({.kind = Kind::cosine}), "a cosine schedule needs the number of steps of the whole run; give total steps");
-  EXPECT_EQ(refusal({.kind = Kind::cosine, .warmup_steps = 4, .total_steps = 4}),
-            "a warm-up of 4 steps leaves a cosine schedule none of its 4; make it shorter");
-  EXPECT_EQ(refusal({.kind = Kind::cosine, .total_steps = 4, .final = -1}),
-            "a cosine schedule cannot end at -1; use 0 or a number above it");
-  EXPECT_EQ(refusal({.kind = Kind::linear}), "a linear schedule needs the number of steps of the whole run; give total steps");
-  EXPECT_EQ(refusal({.kind = Kind::linear, .warmup_steps = 4, .total_steps = 4}),
-            "a warm-up of 4 steps leaves a linear schedule none of its 4; make it shorter");
-  EXPECT_EQ(refusal({.kind = Kind::linear, .total_steps = 4, .final = -1}),
-            "a linear schedule cannot end at -1; use 0 or a number above it");
-  EXPECT_EQ(refusal({.warmup_steps = 10, .total_steps = 10}), "accepted");
-  EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {50}}), "accepted");
+  EXPECT_TRUE(support::mentions(refusal({.base = 0}), {"learning rate", "0"}));
+  EXPECT_TRUE(support::mentions(refusal({.base = -1}), {"learning rate", "-1"}));
+  EXPECT_TRUE(support::mentions(refusal({.base = kNaN}), {"learning rate", "nan"}));
+  EXPECT_TRUE(support::mentions(refusal({.warmup_start = -0.1}), {"warm-up", "-0.1", "0"}));
+  EXPECT_TRUE(support::mentions(refusal({.warmup_steps = 11, .total_steps = 10}), {"warm-up", "11", "10"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::step}), {"milestones", "no", "constant"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::step, .milestones = {3}, .gamma = 0}), {"multiply", "0", "0.1"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::step, .milestones = {5, 5}}), {"milestone 5", "after"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::step, .warmup_steps = 4, .milestones = {3}}), {"milestone", "3", "4"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::cosine}), {"cosine", "total"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::cosine, .warmup_steps = 4, .total_steps = 4}), {"4", "cosine"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::cosine, .total_steps = 4, .final = -1}), {"cosine", "-1", "0"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::linear}), {"linear", "total"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::linear, .warmup_steps = 4, .total_steps = 4}), {"4", "linear"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::linear, .total_steps = 4, .final = -1}), {"linear", "-1", "0"}));
+  EXPECT_EQ(refusal({.warmup_steps = 10, .total_steps = 10}), "nothing was thrown");
+  EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {50}}), "nothing was thrown");
 }
 
 }  // namespace

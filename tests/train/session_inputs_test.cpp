@@ -10,6 +10,7 @@
 #include "frontend/graph_builder.h"
 #include "plan/compile.h"
 #include "support/files.h"
+#include "support/messages.h"
 #include "train/random_batches.h"
 #include "train/session.h"
 
@@ -95,16 +96,16 @@ TEST(SessionInputs, EachMistakeHasItsSentence) {
   const Batch batch;
   std::vector<data::NamedBytes> missing = batch.inputs(), unknown = missing, twice = missing, shorter = missing;
   missing.erase(missing.begin() + 1);
-  EXPECT_EQ(refusal(session, missing), "the batch has no 'right'; 'two' takes 'left', 'right', 'classes'");
+  EXPECT_TRUE(support::mentions(refusal(session, missing), {"no 'right'", "'two'", "'left', 'right', 'classes'"}));
   unknown.push_back({.name = "images", .bytes = {}});
-  EXPECT_EQ(refusal(session, unknown), "the batch has 'images', which 'two' does not take; it takes 'left', 'right', 'classes'");
+  EXPECT_TRUE(support::mentions(refusal(session, unknown), {"batch", "'images'", "'two'", "'left'", "'right'", "'classes'"}));
   twice.push_back(twice.front());
-  EXPECT_EQ(refusal(session, twice), "the batch has 'left' twice");
+  EXPECT_TRUE(support::mentions(refusal(session, twice), {"'left'", "twice"}));
   shorter[1].bytes = shorter[1].bytes.first(100);
-  EXPECT_EQ(refusal(session, shorter), "6 examples came with 100 bytes of 'right'; one example has 24 bytes");
-  EXPECT_EQ(refusal(session, batch.inputs(), 0), "a batch has no examples; give at least one");
+  EXPECT_TRUE(support::mentions(refusal(session, shorter), {"6 examples", "100 bytes", "'right'", "24"}));
+  EXPECT_TRUE(support::mentions(refusal(session, batch.inputs(), 0), {"batch", "no examples"}));
   const Batch many(kBatch + 1);
-  EXPECT_EQ(refusal(session, many.inputs(), many.count), "a step got 7 examples; it was planned for at most 6");
+  EXPECT_TRUE(support::mentions(refusal(session, many.inputs(), many.count), {"7 examples", "at most 6"}));
   EXPECT_EQ(session.step(), 0U);
 }
 
@@ -146,7 +147,7 @@ TEST(SessionInputs, WeightsThatAreNoneAreRefused) {
                                                             : "row 3 of 'weights' is inf; weights are numbers from 0 on");
   }
   std::ranges::fill(batch.weights, 0.0F);
-  EXPECT_EQ(refusal(session, batch.inputs(true)), "the weights of a batch are all 0; give at least one row a weight");
+  EXPECT_TRUE(support::mentions(refusal(session, batch.inputs(true)), {"0", "row"}));
   EXPECT_EQ(session.evaluate({.inputs = batch.inputs(true), .count = batch.count}).weight, 0);
 }
 
@@ -183,9 +184,8 @@ TEST(RandomBatches, WholeNumbersOfUnknownRangeAreRefused) {
   b.input("tokens", {.dtype = DType::i32, .shape = {2, 5}});
   b.softmax_cross_entropy(b.linear("head", x, 4));
   const Plan plan = compile(std::move(b).finish(), backends::reference_backend(1));
-  EXPECT_EQ(
-      message_of<UserError>([&] { RandomBatches(plan.program, 2, 1); }),
-      "there are no random batches for 'tokens': its input 'tokens' is i32[2x5], and the range of its numbers is not known");
+  EXPECT_TRUE(
+      support::mentions(message_of<UserError>([&] { RandomBatches(plan.program, 2, 1); }), {"'tokens'", "i32[2x5]", "range"}));
 }
 
 }  // namespace

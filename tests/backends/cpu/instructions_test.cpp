@@ -12,6 +12,7 @@
 #include "backends/cpu/onednn/onednn.h"
 #include "base/error.h"
 #include "ops/ops.h"
+#include "support/messages.h"
 
 namespace snug::backends::cpu {
 namespace {
@@ -39,7 +40,7 @@ TEST(Instructions, TilesThatAreDescribedAreLeftToTheLibrary) {
 TEST(Instructions, TilesThatAreNotDescribedAreLeftOut) {
   const InstructionLimit limit = limit_instructions(kNotDescribed, {});
   EXPECT_EQ(limit.isa, Isa::avx512_core_bf16);
-  EXPECT_EQ(limit.reason, "AMX is left out: CPUID ends at leaf 0x1c and does not describe its tiles");
+  EXPECT_TRUE(support::mentions(limit.reason, {"AMX", "CPUID", "0x1c"}));
 }
 
 TEST(Instructions, TilesThatCannotBeUsedAreLeftOut) {

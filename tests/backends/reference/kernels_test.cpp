@@ -6,6 +6,7 @@
 #include "allocation_counter.h"
 #include "base/error.h"
 #include "cases.h"
+#include "support/messages.h"
 
 namespace snug::backends {
 namespace {
@@ -194,17 +195,16 @@ TEST(ReferenceKernels, RefusalNamesTheOperandAndWhatIsWrong) {
   bits.dtype = DType::bit;
   EXPECT_EQ(refusal(ops::add, {f32, f32}, {f32}), "accepted");
   EXPECT_EQ(refusal(ops::add, {f64, f64}, {f64}), "accepted");
-  EXPECT_EQ(refusal(ops::add, {f16, f16}, {f16}), "reference_add: input 0 is f16[2x3]: the reference computes in f32 or f64");
-  EXPECT_EQ(refusal(ops::add, {f32, f64}, {f32}),
-            "reference_add: input 1 is f64[2x3]: an operand before it is f32, and all must be the same");
-  EXPECT_EQ(refusal(ops::add, {f64, f64}, {f32}),
-            "reference_add: output 0 is f32[2x3]: an operand before it is f64, and all must be the same");
-  EXPECT_EQ(refusal(ops::add, {f32, blocked}, {f32}),
-            "reference_add: input 1 is f32[2x3]/opaque(blocked,64): only row_major and channels_last layouts are read here");
+  EXPECT_TRUE(
+      support::mentions(refusal(ops::add, {f16, f16}, {f16}), {"reference_add", "0", "f16[2x3]", "computes", "f32", "f64"}));
+  EXPECT_TRUE(support::mentions(refusal(ops::add, {f32, f64}, {f32}), {"reference_add", "1", "f64[2x3]", "operand", "f32"}));
+  EXPECT_TRUE(support::mentions(refusal(ops::add, {f64, f64}, {f32}), {"reference_add", "0", "f32[2x3]", "operand", "f64"}));
+  EXPECT_TRUE(support::mentions(refusal(ops::add, {f32, blocked}, {f32}),
+                                {"reference_add", "1", "f32[2x3]", "blocked", "64", "row_major", "channels_last"}));
   EXPECT_EQ(refusal(ops::relu_grad_bits, {f32, bits}, {f32}), "accepted");
-  EXPECT_EQ(refusal(ops::relu_grad_bits, {f32, f32}, {f32}),
-            "reference_relu_grad_bits: input 1 is f32[2x3]: sign bits are of type bit");
-  EXPECT_EQ(refusal(ops::sign_bits, {f32}, {f32}), "reference_sign_bits: output 0 is f32[2x3]: sign bits are of type bit");
+  EXPECT_TRUE(
+      support::mentions(refusal(ops::relu_grad_bits, {f32, f32}, {f32}), {"reference_relu_grad_bits", "1", "f32[2x3]", "sign"}));
+  EXPECT_TRUE(support::mentions(refusal(ops::sign_bits, {f32}, {f32}), {"reference_sign_bits", "bit", "0", "f32[2x3]"}));
 }
 
 TEST(ReferenceKernels, BackendOfNoThreadsIsADefect) { EXPECT_THROW(reference_backend(0), InternalError); }

@@ -2,6 +2,7 @@
 
 #include "data/support.h"
 #include "data/text/small_bpe.h"
+#include "support/messages.h"
 
 namespace snug::data {
 namespace {
@@ -81,30 +82,30 @@ TEST(BpeFiles, TheEndOfTextIsAnAddedToken) {
 }
 
 TEST(BpeFiles, WhatIsNoTokenizerIsRefused) {
-  EXPECT_EQ(refusal_of(""), "t.json is not JSON: it is wrong at byte 1");
-  EXPECT_EQ(refusal_of("{\"model\": \xFF}"), "t.json is not JSON: it is wrong at byte 11");
-  EXPECT_EQ(refusal_of("[1]"), "t.json is not a tokenizer: it has no model");
-  EXPECT_EQ(refusal_of("{}"), "t.json is not a tokenizer: it has no model");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["type"] = "WordPiece"; }),
-            "t.json is a tokenizer of type 'WordPiece'; only BPE is known");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"].erase("vocab"); }),
-            "t.json has no vocabulary: an object with a number for each token");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"].erase("merges"); }), "t.json has no list of merges");
+  EXPECT_TRUE(support::mentions(refusal_of(""), {"t.json", "JSON", "wrong", "1"}));
+  EXPECT_TRUE(support::mentions(refusal_of("{\"model\": \xFF}"), {"t.json", "JSON", "wrong", "11"}));
+  EXPECT_TRUE(support::mentions(refusal_of("[1]"), {"t.json", "no model"}));
+  EXPECT_TRUE(support::mentions(refusal_of("{}"), {"t.json", "no model"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["type"] = "WordPiece"; }),
+                                {"t.json", "'WordPiece'", "BPE", "known"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"].erase("vocab"); }), {"t.json", "no vocabulary"}));
+  EXPECT_TRUE(
+      support::mentions(refusal_after([](Json& json) { json["model"].erase("merges"); }), {"t.json", "no list", "merges"}));
 }
 
 TEST(BpeFiles, WhatWouldChangeTheTokensAndIsNotKnownIsRefused) {
-  EXPECT_EQ(refusal_after([](Json& json) {
-              json["normalizer"] = {{"type", "NFC"}};
-            }),
-            "t.json has normalizer {\"type\":\"NFC\"}, which is not known here");
-  EXPECT_EQ(refusal_after([](Json& json) { json["pre_tokenizer"] = nullptr; }),
-            "t.json has no pre-tokenizer; only ByteLevel with GPT-2's pattern is known");
-  EXPECT_EQ(refusal_after([](Json& json) { json["pre_tokenizer"]["type"] = "Metaspace"; }),
-            "t.json has a pre-tokenizer of type 'Metaspace'; only ByteLevel with GPT-2's pattern is known");
-  EXPECT_EQ(refusal_after([](Json& json) { json["pre_tokenizer"]["add_prefix_space"] = true; }),
-            "t.json has add_prefix_space true, which is not known here");
-  EXPECT_EQ(refusal_after([](Json& json) { json["pre_tokenizer"]["use_regex"] = false; }),
-            "t.json has use_regex false, which is not known here");
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) {
+                                  json["normalizer"] = {{"type", "NFC"}};
+                                }),
+                                {"t.json", "normalizer", "NFC"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["pre_tokenizer"] = nullptr; }),
+                                {"t.json", "no pre-tokenizer", "GPT-2"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["pre_tokenizer"]["type"] = "Metaspace"; }),
+                                {"t.json", "pre-tokenizer", "'Metaspace'", "GPT-2"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["pre_tokenizer"]["add_prefix_space"] = true; }),
+                                {"t.json", "add_prefix_space", "true"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["pre_tokenizer"]["use_regex"] = false; }),
+                                {"t.json", "use_regex", "false"}));
   const auto with_split = [](const Json& pattern) {
     return refusal_after([&](Json& json) {
       json["pre_tokenizer"] = {{"type", "Sequence"},
@@ -113,81 +114,83 @@ TEST(BpeFiles, WhatWouldChangeTheTokensAndIsNotKnownIsRefused) {
                                  {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
     });
   };
-  EXPECT_EQ(with_split({{"Regex", "\\s+"}}), "t.json splits texts by another pattern than GPT-2's, which is the only one known");
-  EXPECT_EQ(with_split(nullptr), "t.json splits texts by another pattern than GPT-2's, which is the only one known");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["dropout"] = 0.1; }), "t.json has dropout 0.1, which is not known here");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["end_of_word_suffix"] = "</w>"; }),
-            "t.json has end_of_word_suffix \"</w>\", which is not known here");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["byte_fallback"] = true; }),
-            "t.json has byte_fallback true, which is not known here");
-  EXPECT_EQ(refusal_after([](Json& json) {
-              json["added_tokens"].push_back(added_token("<mask>", 258));
-              json["added_tokens"][0]["lstrip"] = true;
-            }),
-            "t.json, for the added token '<mask>', has lstrip true, which is not known here");
+  EXPECT_TRUE(support::mentions(with_split({{"Regex", "\\s+"}}), {"t.json", "splits", "GPT-2"}));
+  EXPECT_TRUE(support::mentions(with_split(nullptr), {"t.json", "splits", "GPT-2"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["dropout"] = 0.1; }), {"t.json", "dropout", "0.1"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["end_of_word_suffix"] = "</w>"; }),
+                                {"t.json", "end_of_word_suffix", "</w>"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["byte_fallback"] = true; }),
+                                {"t.json", "byte_fallback", "true"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) {
+                                  json["added_tokens"].push_back(added_token("<mask>", 258));
+                                  json["added_tokens"][0]["lstrip"] = true;
+                                }),
+                                {"t.json", "'<mask>'", "lstrip"}));
 }
 
 TEST(BpeFiles, NumbersAreThoseFromZeroEachOnce) {
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = 258; }),
-            "t.json has 258 tokens, but none with the number 257");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = 256; }),
-            "t.json gives two tokens the number 256: 'ab' and 'abc'");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = -1; }),
-            "t.json gives the token 'abc' the number -1; tokens are numbered from 0");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = 1e9; }),
-            "t.json gives the token 'abc' the number 1000000000.0; tokens are numbered from 0");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = 20'000'000; }),
-            "t.json gives the token 'abc' the number 20000000; tokens are numbered from 0");
-  EXPECT_EQ(refusal_after([](Json& json) { json["added_tokens"].push_back(added_token("<s>", 259)); }),
-            "t.json has 259 tokens, but none with the number 258");
-  EXPECT_EQ(refusal_after([](Json& json) { json["added_tokens"].push_back(added_token("<s>", 257)); }),
-            "t.json gives two tokens the number 257: '<s>' and 'abc'");
-  EXPECT_EQ(refusal_after([](Json& json) { json["added_tokens"].push_back(added_token("abc", 258)); }),
-            "t.json gives the token 'abc' two numbers: 257 and 258");
-  EXPECT_EQ(refusal_after([](Json& json) {
-              json["added_tokens"] = {added_token("<s>", 258), added_token("<s>", 259)};
-            }),
-            "t.json gives the token '<s>' two numbers: 258 and 259");
-  EXPECT_EQ(refusal_after([](Json& json) {
-              json["added_tokens"] = {added_token("<s>", 258), added_token("<s>", 258)};
-            }),
-            "t.json has the added token '<s>' twice");
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = 258; }),
+                                {"t.json", "258", "none", "257"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = 256; }),
+                                {"t.json", "gives", "256", "'ab'", "'abc'"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = -1; }),
+                                {"t.json", "'abc'", "-1", "numbered", "0"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = 1e9; }),
+                                {"t.json", "'abc'", "1000000000.0", "0", "numbered"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["vocab"]["abc"] = 20'000'000; }),
+                                {"t.json", "'abc'", "20000000", "0", "numbered"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["added_tokens"].push_back(added_token("<s>", 259)); }),
+                                {"t.json", "259", "none", "258"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["added_tokens"].push_back(added_token("<s>", 257)); }),
+                                {"t.json", "gives", "257", "'<s>'", "'abc'"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["added_tokens"].push_back(added_token("abc", 258)); }),
+                                {"t.json", "gives", "'abc'", "257", "258"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) {
+                                  json["added_tokens"] = {added_token("<s>", 258), added_token("<s>", 259)};
+                                }),
+                                {"t.json", "gives", "'<s>'", "258", "259"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) {
+                                  json["added_tokens"] = {added_token("<s>", 258), added_token("<s>", 258)};
+                                }),
+                                {"t.json", "added", "'<s>'"}));
 }
 
 TEST(BpeFiles, TokensAreBytes) {
-  EXPECT_EQ(refusal_after([](Json& json) {
-              json["model"]["vocab"].erase("\xC4\x8A");
-              json["model"]["vocab"]["new"] = 10;
-            }),
-            "t.json has no token for the byte 0x0a; a byte-level vocabulary has one for each of 256");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["vocab"]["\xE2\x96\x81of"] = 258; }),
-            "t.json has the token '\xE2\x96\x81of', which is not written in the characters of byte-level BPE");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["vocab"][std::string(1025, 'x')] = 258; }),
-            "t.json has a token of 1025 bytes; more than 1024 are not taken");
-  EXPECT_EQ(refusal_after([](Json& json) { json["added_tokens"] = {added_token("", 258)}; }),
-            "t.json has an added token of no text");
-  EXPECT_EQ(refusal_after([](Json& json) {
-              json["added_tokens"] = {{{"content", "<s>"}}};
-            }),
-            "t.json has an added token without content or id");
-  EXPECT_EQ(refusal_after([](Json& json) { json["added_tokens"] = "<s>"; }), "t.json has added_tokens that are no list");
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) {
+                                  json["model"]["vocab"].erase("\xC4\x8A");
+                                  json["model"]["vocab"]["new"] = 10;
+                                }),
+                                {"t.json", "0x0a", "256"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["vocab"]["\xE2\x96\x81of"] = 258; }),
+                                {"t.json", "'\xE2\x96\x81of'", "characters", "BPE"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["vocab"][std::string(1025, 'x')] = 258; }),
+                                {"t.json", "1025", "1024", "taken"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["added_tokens"] = {added_token("", 258)}; }),
+                                {"t.json", "added token", "no text"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) {
+                                  json["added_tokens"] = {{{"content", "<s>"}}};
+                                }),
+                                {"t.json", "content"}));
+  EXPECT_TRUE(
+      support::mentions(refusal_after([](Json& json) { json["added_tokens"] = "<s>"; }), {"t.json", "added_tokens", "list"}));
 }
 
 TEST(BpeFiles, MergesAreOfTokensThatAreThere) {
-  EXPECT_EQ(refusal_of_merges("#version: 0.2\na b\na c\n"), "m.txt, line 3, merges 'a' and 'c', but the vocabulary has no 'ac'");
-  EXPECT_EQ(refusal_of_merges("zz b"), "m.txt, line 1, merges 'zz' and 'b', but the vocabulary has no 'zz'");
-  EXPECT_EQ(refusal_of_merges("a b\na b\n"), "m.txt, line 2, merges 'a' and 'b' a second time");
-  EXPECT_EQ(refusal_of_merges("ab\n"), "m.txt, line 1, is not two tokens with a space between them");
-  EXPECT_EQ(refusal_of_merges("a b c\n"), "m.txt, line 1, is not two tokens with a space between them");
-  EXPECT_EQ(refusal_of_merges("a \n"), "m.txt, line 1, is not two tokens to merge");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["merges"].push_back("c ab"); }),
-            "t.json, merge 3, merges 'c' and 'ab', but the vocabulary has no 'cab'");
-  EXPECT_EQ(refusal_after([](Json& json) {
-              json["model"]["merges"].push_back({"a", "b", "c"});
-            }),
-            "t.json, merge 3, is not two tokens to merge");
-  EXPECT_EQ(refusal_after([](Json& json) { json["model"]["merges"].push_back(7); }),
-            "t.json, merge 3, is not two tokens to merge");
+  EXPECT_TRUE(
+      support::mentions(refusal_of_merges("#version: 0.2\na b\na c\n"), {"m.txt", "line 3", "merges", "'a'", "'c'", "'ac'"}));
+  EXPECT_TRUE(support::mentions(refusal_of_merges("zz b"), {"m.txt", "line 1", "merges", "'zz'", "'b'"}));
+  EXPECT_TRUE(support::mentions(refusal_of_merges("a b\na b\n"), {"m.txt", "line 2", "'a'", "'b'", "second"}));
+  EXPECT_TRUE(support::mentions(refusal_of_merges("ab\n"), {"m.txt", "line 1", "space"}));
+  EXPECT_TRUE(support::mentions(refusal_of_merges("a b c\n"), {"m.txt", "line 1", "space"}));
+  EXPECT_TRUE(support::mentions(refusal_of_merges("a \n"), {"m.txt", "line 1", "merge"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) { json["model"]["merges"].push_back("c ab"); }),
+                                {"t.json", "merge", "3", "'c'", "'ab'", "'cab'"}));
+  EXPECT_TRUE(support::mentions(refusal_after([](Json& json) {
+                                  json["model"]["merges"].push_back({"a", "b", "c"});
+                                }),
+                                {"t.json", "3", "tokens"}));
+  EXPECT_TRUE(
+      support::mentions(refusal_after([](Json& json) { json["model"]["merges"].push_back(7); }), {"t.json", "3", "tokens"}));
 }
 
 TEST(BpeFiles, AreFoundInTheirFolder) {
@@ -203,7 +206,7 @@ TEST(BpeFiles, AreFoundInTheirFolder) {
   EXPECT_EQ(read_bpe(at("named.json")), definition);
 
   write_text(at("two/vocab.json"), vocab_of(merges).dump());
-  EXPECT_EQ(refusal(at("two")), "there is no merges.txt beside " + at("two/vocab.json").string());
+  EXPECT_TRUE(support::mentions(refusal(at("two")), {"merges.txt", at("two/vocab.json").string()}));
   write_text(at("two/merges.txt"), merges_txt(merges));
   EXPECT_EQ(read_bpe(at("two")), definition);
   EXPECT_EQ(read_bpe(at("two/vocab.json")), definition);
@@ -212,12 +215,11 @@ TEST(BpeFiles, AreFoundInTheirFolder) {
   EXPECT_EQ(read_bpe(at("openai")), definition);
 
   fs::create_directory(at("empty"));
-  EXPECT_EQ(refusal(at("empty")), at("empty").string() + " has neither a tokenizer.json nor a vocab.json");
+  EXPECT_TRUE(support::mentions(refusal(at("empty")), {at("empty").string(), "tokenizer.json", "vocab.json"}));
   write_text(at("wrong/tokenizer.json"), vocab_of(merges).dump());
-  EXPECT_EQ(refusal(at("wrong")), at("wrong/tokenizer.json").string() + " is not a tokenizer: it has no model");
-  EXPECT_EQ(user_error_of([&] { open_tokenizer(at("nowhere").string()); }),
-            "there is no tokenizer '" + at("nowhere").string() +
-                "': give bytes, or the path of a tokenizer.json or of a folder with it, or with vocab.json and merges.txt");
+  EXPECT_TRUE(support::mentions(refusal(at("wrong")), {at("wrong/tokenizer.json").string(), "no model"}));
+  EXPECT_TRUE(support::mentions(user_error_of([&] { open_tokenizer(at("nowhere").string()); }),
+                                {at("nowhere").string(), "path", "tokenizer.json", "vocab.json", "merges.txt"}));
   EXPECT_EQ(open_tokenizer(at("two").string())->name(), at("two").string());
 }
 

@@ -5,6 +5,7 @@
 
 #include "data/support.h"
 #include "data/text/bpe_tokenizer.h"
+#include "support/messages.h"
 
 namespace snug::data {
 namespace {
@@ -105,8 +106,7 @@ TEST(BpeLearner, StopsWhereNoPairOccursTwice) {
   const BpeDefinition definition = learned("abc abd", 10'000);
   EXPECT_EQ(merged_tokens(definition), (std::vector<std::string>{"ab"}));
   EXPECT_EQ(definition.tokens.size(), 258U);
-  EXPECT_EQ(user_error_of([] { learned("abc", 256); }),
-            "a vocabulary of 256 is too small: the 256 bytes and the end of a text make 257");
+  EXPECT_TRUE(support::mentions(user_error_of([] { learned("abc", 256); }), {"256", "small", "257"}));
 }
 
 TEST(BpeLearner, ForgetsTheRarestWordsWhenThereAreTooMany) {
