@@ -53,8 +53,8 @@ struct LinearOptions {
   std::optional<double> std = std::nullopt;
 };
 
-// Queries, keys and values lie side by side in the columns of one value: `heads` of queries, then as many of keys and of values as
-// `kv_heads` says.
+// Queries, keys and values lie side by side in the columns of one value: `heads` of queries, then as many of keys and of values
+// as `kv_heads` says.
 struct AttentionOptions {
   std::int64_t heads = 1;
   std::int64_t kv_heads = 0;  // grouped queries: fewer heads of keys and values; 0: as many as `heads`

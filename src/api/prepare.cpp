@@ -38,8 +38,9 @@ std::string data_of(const settings::Recipe& recipe) {
 
 // How many tokens a language model knows: what the recipe says, the model's own number, or that of its data.
 std::int64_t vocabulary_of(const settings::Recipe& recipe, const frontend::LanguageModelSize& model, std::int64_t of_data) {
-  const std::int64_t vocabulary =
-      recipe.vocabulary ? *recipe.vocabulary : model.has_own_vocabulary || of_data == 0 ? model.vocabulary : of_data;
+  const std::int64_t vocabulary = recipe.vocabulary                          ? *recipe.vocabulary
+                                  : model.has_own_vocabulary || of_data == 0 ? model.vocabulary
+                                                                             : of_data;
   if (vocabulary < of_data) {
     throw_user_error("the tokenizer has {} tokens and the model knows {}; give --vocabulary {}, or another --tokenizer", of_data,
                      vocabulary, of_data);

@@ -191,10 +191,10 @@ class Differentiator {
   Section forward_;
   const GradientFlow flow_;
   Accumulators& accumulators_;
-  std::vector<std::size_t> recipes_;                // by forward node: which of its op's
-  std::vector<ValueId> extras_;                     // extra values that recipes keep, by forward node
+  std::vector<std::size_t> recipes_;                   // by forward node: which of its op's
+  std::vector<ValueId> extras_;                        // extra values that recipes keep, by forward node
   std::unordered_map<ValueId, ValueId> made_instead_;  // by forward value: what GradientRecipe::makes_outputs made of it
-  std::unordered_map<ValueId, ValueId> gradients_;  // of transient forward values, summed so far
+  std::unordered_map<ValueId, ValueId> gradients_;     // of transient forward values, summed so far
 };
 
 }  // namespace

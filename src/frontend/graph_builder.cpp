@@ -277,8 +277,7 @@ ValueId GraphBuilder::linear(const std::string& name, ValueId x, std::int64_t ou
   std::vector<ValueId> inputs{
       x, parameter(name + ".weight", {.dtype = DType::f32, .shape = weight_shape}, options.std ? normal : uniform)};
   if (options.bias)
-    inputs.push_back(
-        parameter(name + ".bias", {.dtype = DType::f32, .shape = {out_features}}, options.std ? zeros : uniform));
+    inputs.push_back(parameter(name + ".bias", {.dtype = DType::f32, .shape = {out_features}}, options.std ? zeros : uniform));
   const ValueId y = emit(name, ops::linear, inputs).front();
   if (!as_rows) return y;
   std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());

@@ -76,8 +76,8 @@ class GraphBuilder {
   void softmax_cross_entropy(ValueId logits, ValueId labels, ValueId weights, double label_smoothing = 0);
   // The same with staged labels, the input "labels".
   void softmax_cross_entropy(ValueId logits, double label_smoothing = 0);
-  // Ends a language model: the classifier x weight^T and the softmax cross-entropy of its logits with the staged labels, the input
-  // "labels". The logits never exist all at once. A label that is no class, such as -100, is ignored.
+  // Ends a language model: the classifier x weight^T and the softmax cross-entropy of its logits with the staged labels, the
+  // input "labels". The logits never exist all at once. A label that is no class, such as -100, is ignored.
   void linear_cross_entropy(const std::string& name, ValueId x, ValueId weight, double label_smoothing = 0);
   // Ends the model with a loss op of the caller's.
   void loss(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});

@@ -75,12 +75,9 @@ ValueId GraphBuilder::rotary(const std::string& name, ValueId qkv, const Attenti
 
 ValueId GraphBuilder::attention(const std::string& name, ValueId qkv, const AttentionOptions& options) {
   const auto size = static_cast<double>(head_size(name, type_of(qkv).shape, options));
-  Attributes attributes{{"heads", options.heads},
-                        {"kv_heads", kv_heads_of(options)},
-                        {"causal", std::int64_t{options.causal ? 1 : 0}},
-                        {"scale", 1 / std::sqrt(size)},
-                        {"dropout", options.dropout},
-                        {"key", options.dropout > 0 ? ++random_keys_ : 0}};
+  Attributes attributes{
+      {"heads", options.heads},       {"kv_heads", kv_heads_of(options)}, {"causal", std::int64_t{options.causal ? 1 : 0}},
+      {"scale", 1 / std::sqrt(size)}, {"dropout", options.dropout},       {"key", options.dropout > 0 ? ++random_keys_ : 0}};
   set_rows_per_example(attributes, rows_of_each_example(name, type_of(qkv)));
   return emit(name, ops::attention, {qkv, read(program_.scalars)}, attributes).front();
 }

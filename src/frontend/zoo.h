@@ -29,8 +29,8 @@ Program build_zoo_model(std::string_view name, const ZooOptions& options);
 
 // Of language models; nothing for models of images. UserError for names that no model has.
 struct LanguageModelSize {
-  std::int64_t context = 0;     // the most tokens of an example
-  std::int64_t vocabulary = 0;  // the model's own, unless it is told
+  std::int64_t context = 0;         // the most tokens of an example
+  std::int64_t vocabulary = 0;      // the model's own, unless it is told
   bool has_own_vocabulary = false;  // false: that of its data
 };
 std::optional<LanguageModelSize> language_model_size(std::string_view name);

@@ -32,8 +32,8 @@ constexpr std::array<Named, 6> kNamed{
        .hidden = 1536,
        .base = 10'000}}}};
 
-// The standard deviation that GPT-2's weights begin with; projections into the residual stream begin smaller, so that its variance
-// does not grow with the depth.
+// The standard deviation that GPT-2's weights begin with; projections into the residual stream begin smaller, so that its
+// variance does not grow with the depth.
 constexpr double kStd = 0.02;
 
 // What all blocks of a model have in common.
@@ -99,8 +99,7 @@ Program language_model(const std::string& name, const LanguageModel& model, cons
     throw_user_error("'{}' takes examples of 1 to {} tokens, not {}", name, model.context, length);
   if (vocabulary < 2) throw_user_error("a vocabulary of {} tokens is not possible; use at least 2", vocabulary);
   GraphBuilder b(name, options.batch);
-  const Blocks blocks{
-      .builder = b, .model = model, .projection_std = kStd / std::sqrt(2 * static_cast<double>(model.layers))};
+  const Blocks blocks{.builder = b, .model = model, .projection_std = kStd / std::sqrt(2 * static_cast<double>(model.layers))};
   const Initializer normal{.kind = Initializer::Kind::normal, .amount = kStd};
   const auto table = [&](const std::string& table_name, std::int64_t rows) {
     return b.parameter(table_name, {.dtype = DType::f32, .shape = {rows, model.width}}, normal);

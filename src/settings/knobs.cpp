@@ -184,7 +184,8 @@ const std::array kOwn{
          .argument = "STRATEGY",
          .suggested = checkpoint_names(),
          .help = "gradient checkpointing: which activations stay in memory; backward recomputes the others. none: all "
-                 "stay; no-bn: all but those of norms and activation functions; sqrt, log, chen: those between segments of the model; every-M: "
+                 "stay; no-bn: all but those of norms and activation functions; sqrt, log, chen: those between segments of the "
+                 "model; every-M: "
                  "of every M-th layer; residual-M, residual-M*: of every M-th residual block; optimal:BYTES: the "
                  "fastest choice with that much memory beside weights and optimizer state; greedy:BYTES: a good one, "
                  "for models that are not a chain of layers",

@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu.h"
 #include "base/error.h"
 #include "conformance/backend_conformance.h"
+#include "conformance/cuda_under_test.h"
 #include "frontend/zoo.h"
 #include "plan/compile.h"
 #include "support/labeled.h"
@@ -99,12 +100,12 @@ TEST(WorkspaceLimit, ALimitThatNothingKeepsToIsRefusedByName) {
 }
 
 // Compares every kernel whose op's name begins so, each in the place of the first that would be chosen.
-std::set<std::string> compare_variants(std::string_view of, DType dtype) {
-  const Backend cpu = backends::cpu_backend(2);
+std::set<std::string> compare_variants(const Backend& backend, std::string_view of, DType dtype) {
   std::set<std::string> compared;
-  for (const KernelDef* variant : cpu.kernels) {
-    if (!variant->op.starts_with(of) || cpu.find(variant->name) != variant || variant->name.starts_with("reference_")) continue;
-    Backend preferring = cpu;
+  for (const KernelDef* variant : backend.kernels) {
+    if (!variant->op.starts_with(of) || backend.find(variant->name) != variant || variant->name.starts_with("reference_"))
+      continue;
+    Backend preferring = backend;
     std::erase(preferring.kernels, variant);
     preferring.kernels.insert(preferring.kernels.begin(), variant);
     for (const OpCase& test : op_cases()) {
@@ -120,16 +121,30 @@ std::set<std::string> compare_variants(std::string_view of, DType dtype) {
 
 // Only the first kernel of an op is chosen without a limit, so the suite of all backends never meets the others.
 TEST(WorkspaceLimit, EveryVariantAgreesWithTheReference) {
-  EXPECT_TRUE(compare_variants("", DType::f32).contains("onednn_linear_grad_weight_few_rows"));
+  EXPECT_TRUE(compare_variants(backends::cpu_backend(2), "", DType::f32).contains("onednn_linear_grad_weight_few_rows"));
 }
 
 // These take all three types.
 TEST(WorkspaceLimit, EveryVariantOfAClassifierWithItsLossAgreesIn16BitsToo) {
   for (const DType dtype : {DType::bf16, DType::f16}) {
-    const std::set<std::string> compared = compare_variants("linear_cross_entropy", dtype);
+    const std::set<std::string> compared = compare_variants(backends::cpu_backend(2), "linear_cross_entropy", dtype);
     EXPECT_TRUE(compared.contains("onednn_linear_cross_entropy_16"));
     for (const char* how : {"summed_1024", "summed_256", "summed_64", "twice_256", "twice_64", "twice_16"})
       EXPECT_TRUE(compared.contains(std::string("onednn_linear_cross_entropy_step_") + how)) << how;
+  }
+}
+
+TEST(WorkspaceLimit, EveryVariantOfAClassifierWithItsLossAgreesOn_cuda) {
+  std::string why_not;
+  const std::optional<Backend> cuda = open_cuda(why_not);
+  if (!cuda) GTEST_SKIP() << why_not;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    const std::set<std::string> compared = compare_variants(*cuda, "linear_cross_entropy", dtype);
+    for (const char* rows : {"4096", "1024", "256", "128"})
+      EXPECT_TRUE(compared.contains(std::string("cublaslt_linear_cross_entropy_") + rows)) << rows;
+    for (const char* how :
+         {"summed_4096", "summed_2048", "summed_1024", "twice_2048", "twice_1024", "twice_512", "twice_256", "twice_128"})
+      EXPECT_TRUE(compared.contains(std::string("cublaslt_linear_cross_entropy_step_") + how)) << how;
   }
 }
 

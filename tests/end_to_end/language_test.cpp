@@ -79,11 +79,10 @@ void expect_pytorchs_steps(const std::string& model, const std::string& run, DTy
   settings.set("decay_norms", std::int64_t{1});  // PyTorch decays every parameter of a list
   const Program graph = frontend::build_zoo_model(
       model, {.batch = microbatch == 0 ? batch : microbatch, .vocabulary = vocabulary, .length = tokens});
-  train::Session session(compile(graph, backend,
-                                 {.batch = batch,
-                                  .methods = {.precision = dtype},
-                                  .update = {.rule = "adamw", .settings = settings}}),
-                         backend, 0);
+  train::Session session(
+      compile(graph, backend,
+              {.batch = batch, .methods = {.precision = dtype}, .update = {.rule = "adamw", .settings = settings}}),
+      backend, 0);
   session.set_learning_rate(setting["lr"]);
   const Json& parameters = expected["parameters"];
   write_large_weights(session, parameters, setting["std"]);

@@ -8,10 +8,10 @@
 
 // adamw_scaled(w, g, scalars, m f16, v f16, scales f32[2], updates f64[1], gradient_norm?)
 //     {beta1, beta2, epsilon, weight_decay, stochastic: 1?, key?} -> w, g (zeroed), m, v, scales
-// adamw with moments in halves, each times the scale of its tensor (ops/updates/scaled_moments.h): the first of `scales` is m's, the
-// second v's. The tensor is passed over twice: first its new moments' largest sizes are found, which say the new scales, then the
-// moments are computed again, used as they are, and rounded. Moments that are not finite stay so, and take no part in the scales.
-// With stochastic=1 the moments are rounded at random whatever the weight is stored in.
+// adamw with moments in halves, each times the scale of its tensor (ops/updates/scaled_moments.h): the first of `scales` is m's,
+// the second v's. The tensor is passed over twice: first its new moments' largest sizes are found, which say the new scales, then
+// the moments are computed again, used as they are, and rounded. Moments that are not finite stay so, and take no part in the
+// scales. With stochastic=1 the moments are rounded at random whatever the weight is stored in.
 
 namespace snug::ops {
 

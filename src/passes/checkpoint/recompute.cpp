@@ -70,8 +70,8 @@ class Checkpointer {
       const bool follows = node.op->pointwise && normalized[node.inputs.front().index()];
       const ValueId result = node.outputs.front();
       // A value that leads out of a region is where the next one begins.
-      normalized[result.index()] =
-          what_.renews[i] && !stays(i) && (node.op->normalizes || follows || follows_kept(node)) && !leaves_region[result.index()];
+      normalized[result.index()] = what_.renews[i] && !stays(i) && (node.op->normalizes || follows || follows_kept(node)) &&
+                                   !leaves_region[result.index()];
       const bool comes_back =
           normalized[result.index()] || forward_.is_free[result.index()] || (!what_.drops.empty() && what_.drops[i]);
       on_demand_[result.index()] = comes_back && !stays(i) && !forward_.is_small[result.index()];

@@ -1,6 +1,4 @@
 // AdamW with moments in 16 bits: how they are rounded, and that neither small ones nor large ones are lost.
-#include "ops/updates/scaled_moments.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,6 +9,7 @@
 #include "backends/reference/support.h"
 #include "ops/ops.h"
 #include "ops/random_draws.h"
+#include "ops/updates/scaled_moments.h"
 
 namespace snug::backends {
 namespace {

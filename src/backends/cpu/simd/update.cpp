@@ -5,8 +5,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "ops/updates/scaled_moments.h"
 #include "ops/updates/quantized_momentum.h"
+#include "ops/updates/scaled_moments.h"
 
 // See loops.cpp for how a file is compiled.
 #undef HWY_TARGET_INCLUDE

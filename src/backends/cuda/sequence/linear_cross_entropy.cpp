@@ -16,6 +16,9 @@
 //   twice    after all losses are known, the logits of a slice of the classes are made again, for all rows: one more product,
 //            but no sum, and no workspace beside the slice's
 // Its rows are made a slice at a time anyway, so that what is added to a sum needs a slice of workspace.
+//
+// A product over an odd number of classes, such as GPT-2's 50,257, takes five times as long as one over a multiple of 64, which
+// cuBLASLt reads in packs. So every product is two: over the classes up to the last multiple of 64, and over the rest.
 
 namespace snug::backends::cuda {
 
@@ -37,9 +40,10 @@ struct Variant {
 
 constexpr std::int64_t kSlice = 8192;  // classes, of the weight's gradient
 constexpr std::int64_t kLeastSlice = 64;
+constexpr std::int64_t kEven = 64;  // classes
 // More logits at a time gain nothing: the products of these already keep a GPU busy.
 constexpr Bytes kMostLogits{256 << 20};
-constexpr std::int64_t kFewestRows = 128;  // of the variant with the least workspace
+constexpr std::int64_t kFewestRows = 128;   // of the variant with the least workspace
 constexpr std::int64_t kRowAlignment = 32;  // floats: 128 bytes
 constexpr Bytes kPieceAlignment{256};
 
@@ -73,6 +77,7 @@ class Division {
         classes(weight.shape[0]),
         columns(x.shape[1]),
         chunk(variant.rows == 0 ? rows : std::min(variant.rows, rows)),
+        even(classes < kEven ? classes : classes / kEven * kEven),
         stride(round_up(classes, kRowAlignment)),
         element_bytes(bits_per_element(dtype) / 8),
         adds(accumulates) {
@@ -87,24 +92,21 @@ class Division {
   const DType dtype;                          // NOLINT
   const std::int64_t rows, classes, columns;  // NOLINT
   const std::int64_t chunk;                   // NOLINT: rows whose logits exist at a time
+  const std::int64_t even;                    // NOLINT: classes of the first product; `rest` are of another
   const std::int64_t stride;                  // NOLINT: floats from a row of them to the next
   const std::int64_t element_bytes;           // NOLINT
   const bool adds;                            // NOLINT: the weight's gradient to a sum
   std::int64_t slice = 0, slice_stride = 0;
 
-  // Of `count` rows: x weight^T.
-  MatrixProblem logits(std::int64_t count) const { return logits_of(count, classes, stride); }
+  std::int64_t rest() const { return classes - even; }
+
+  // Of `count` rows and some classes: x weight^T.
+  MatrixProblem logits(std::int64_t count, std::int64_t of_classes) const { return logits_of(count, of_classes, stride); }
   MatrixProblem logits_of_slice(std::int64_t of_slice) const { return logits_of(rows, of_slice, slice_stride); }
-  // dlogits weight
-  MatrixProblem input_gradient(std::int64_t count) const {
-    return {.rows = count,
-            .columns = columns,
-            .depth = classes,
-            .left_transposed = false,
-            .right_transposed = false,
-            .dtype = dtype,
-            .left_stride = in_elements(stride)};
-  }
+  // dlogits weight; where there is a rest, its product is added, in float.
+  MatrixProblem input_gradient(std::int64_t count) const { return input_gradient_of(count, even, false); }
+  MatrixProblem input_gradient_of_rest(std::int64_t count) const { return input_gradient_of(count, rest(), true); }
+  bool rounds_input_gradient() const { return rest() > 0 && dtype != DType::f32; }
   // dlogits^T x for some classes, as the gradient is stored, ...
   MatrixProblem weight_gradient(std::int64_t of_slice) const {
     return {.rows = of_slice,
@@ -115,9 +117,9 @@ class Division {
             .dtype = dtype,
             .left_stride = in_elements(gradient == WeightGradient::twice ? slice_stride : stride)};
   }
-  // ... and for all of them, a term of the sum over the chunks.
-  MatrixProblem weight_gradient_term(std::int64_t count, bool is_first) const {
-    return {.rows = classes,
+  // ... and a term of the sum over the chunks.
+  MatrixProblem weight_gradient_term(std::int64_t count, std::int64_t of_classes, bool is_first) const {
+    return {.rows = of_classes,
             .columns = columns,
             .depth = count,
             .left_transposed = true,
@@ -138,7 +140,14 @@ class Division {
   // body(first class, classes) for each slice
   template <typename Body>
   void for_each_slice(const Body& body) const {
-    for (std::int64_t first = 0; first < classes; first += slice) body(first, std::min(slice, classes - first));
+    for (std::int64_t first = 0; first < even; first += slice) body(first, std::min(slice, even - first));
+    if (rest() > 0) body(even, rest());
+  }
+  // body(first class, classes) for the two products over all classes
+  template <typename Body>
+  void for_each_part(const Body& body) const {
+    body(std::int64_t{0}, even);
+    if (rest() > 0) body(even, rest());
   }
   // A sum that could be made in the gradient itself needs no workspace.
   bool sums_in_place() const { return dtype == DType::f32 && !adds; }
@@ -146,6 +155,7 @@ class Division {
   struct Pieces {
     RowLoss* losses;
     float* logits;
+    float* input;      // a chunk of the input's gradient, before it is rounded; nullptr: none
     float* sum;        // of the weight's gradient; nullptr: none
     std::byte* fresh;  // a slice of it that is added to a sum; nullptr: none
   };
@@ -153,8 +163,10 @@ class Division {
     Pieces pieces{
         .losses = cutter.cut<RowLoss>(rows),
         .logits = cutter.cut<float>(std::max(chunk * stride, gradient == WeightGradient::twice ? rows * slice_stride : 0)),
+        .input = nullptr,
         .sum = nullptr,
         .fresh = nullptr};
+    if (gradient != WeightGradient::none && rounds_input_gradient()) pieces.input = cutter.cut<float>(chunk * columns);
     if (gradient == WeightGradient::summed && !sums_in_place()) pieces.sum = cutter.cut<float>(classes * columns);
     if (gradient != WeightGradient::summed && adds) pieces.fresh = cutter.cut<std::byte>(slice * columns * element_bytes);
     return pieces;
@@ -164,16 +176,17 @@ class Division {
   Bytes library(CudaDevice& device) const {
     ProductWorkspace workspace(device);
     for_each_chunk([&](std::int64_t first, std::int64_t count) {
-      if (first != 0 && count == chunk) return;  // as the first
-      workspace.plan(logits(count));
+      if (first != 0 && count == chunk && gradient != WeightGradient::summed) return;  // as the first
+      for_each_part([&](std::int64_t /*first_class*/, std::int64_t of_classes) {
+        workspace.plan(logits(count, of_classes));
+        if (gradient == WeightGradient::summed) workspace.plan(weight_gradient_term(count, of_classes, first == 0));
+      });
       if (gradient == WeightGradient::none) return;
       workspace.plan(input_gradient(count));
-      if (gradient == WeightGradient::summed) workspace.plan(weight_gradient_term(count, first == 0));
+      if (rest() > 0) workspace.plan(input_gradient_of_rest(count));
     });
-    if (gradient == WeightGradient::summed && chunk < rows) workspace.plan(weight_gradient_term(chunk, false));
     if (gradient == WeightGradient::at_once || gradient == WeightGradient::twice) {
-      for_each_slice([&](std::int64_t first, std::int64_t count) {
-        if (first != 0 && count == slice) return;  // as the first
+      for_each_slice([&](std::int64_t /*first*/, std::int64_t count) {
         workspace.plan(weight_gradient(count));
         if (gradient == WeightGradient::twice) workspace.plan(logits_of_slice(count));
       });
@@ -191,6 +204,17 @@ class Division {
             .dtype = dtype,
             .wide_result = true,
             .result_stride = result_stride};
+  }
+  MatrixProblem input_gradient_of(std::int64_t count, std::int64_t of_classes, bool adds_to_result) const {
+    return {.rows = count,
+            .columns = columns,
+            .depth = of_classes,
+            .left_transposed = false,
+            .right_transposed = false,
+            .dtype = dtype,
+            .wide_result = rest() > 0,
+            .adds_to_result = adds_to_result,
+            .left_stride = in_elements(stride)};
   }
   // Floats as elements of the gradients that lie in their place.
   std::int64_t in_elements(std::int64_t floats) const { return floats * 4 / element_bytes; }
@@ -288,7 +312,10 @@ class StepBinder {
 
   void add_chunk(std::int64_t first, std::int64_t count) {
     const T* x = x_ + first * division_.columns;
-    add_product<float>(division_.logits(count), x, weight_, pieces_.logits);
+    division_.for_each_part([&](std::int64_t first_class, std::int64_t classes) {
+      add_product<float>(division_.logits(count, classes), x, weight_ + first_class * division_.columns,
+                         pieces_.logits + first_class);
+    });
     const LogitRows logits = logit_rows(first, count, division_.stride);
     if (division_.gradient == WeightGradient::none) {
       add([logits, rows = rows_, losses = pieces_.losses](cudaStream_t stream) {
@@ -299,13 +326,30 @@ class StepBinder {
     add([logits, rows = rows_, losses = pieces_.losses](cudaStream_t stream) {
       launch::classifier_losses_and_gradients<T>(stream, logits, rows, losses);
     });
-    add_product<T>(division_.input_gradient(count), gradients(), weight_, call_.out<T>(1) + first * division_.columns);
+    add_input_gradient(count, call_.out<T>(1) + first * division_.columns);
     if (division_.gradient != WeightGradient::summed) return;
-    const MatrixProblem term = division_.weight_gradient_term(count, first == 0);
+    float* sum = pieces_.sum;
     if constexpr (std::is_same_v<T, float>) {
-      add_product<float>(term, gradients(), x, division_.sums_in_place() ? call_.out<float>(0) : pieces_.sum);
-    } else {
-      add_product<float>(term, gradients(), x, pieces_.sum);
+      if (division_.sums_in_place()) sum = call_.out<float>(0);
+    }
+    division_.for_each_part([&](std::int64_t first_class, std::int64_t classes) {
+      add_product<float>(division_.weight_gradient_term(count, classes, first == 0), gradients() + first_class, x,
+                         sum + first_class * division_.columns);
+    });
+  }
+
+  // Of a chunk of rows.
+  void add_input_gradient(std::int64_t count, T* result) {
+    if (division_.rest() == 0) return add_product<T>(division_.input_gradient(count), gradients(), weight_, result);
+    float* wide = pieces_.input;
+    if constexpr (std::is_same_v<T, float>) wide = result;
+    add_product<float>(division_.input_gradient(count), gradients(), weight_, wide);
+    add_product<float>(division_.input_gradient_of_rest(count), gradients() + division_.even,
+                       weight_ + division_.even * division_.columns, wide);
+    if constexpr (!std::is_same_v<T, float>) {
+      add([wide, result, elements = count * division_.columns](cudaStream_t stream) {
+        launch::round_sum<T>(stream, wide, nullptr, result, elements);
+      });
     }
   }
 
