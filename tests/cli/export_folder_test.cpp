@@ -6,6 +6,7 @@
 
 #include "file_text.h"
 #include "photos.h"
+#include "support/messages.h"
 #include "support/temporary_folder.h"
 
 namespace snug::cli {
@@ -31,7 +32,7 @@ TEST(ExportFolder, OfGpt2HasWeightsConfigurationAndTokenizer) {
   const Ended exported = run_in(folder.path(), {"export", "run", "--to", "hf/"});
   EXPECT_EQ(exported.exit_code, 0) << exported.err;
   EXPECT_EQ(exported.err, "");
-  EXPECT_EQ(exported.out, "hf/: the weights of gpt-2-64 after step 2\n");
+  EXPECT_TRUE(support::mentions(exported.out, {"hf/:", "gpt-2-64", "step 2"}));
   const Json config = Json::parse(text_of(folder / "hf/config.json"));
   const Json expected = {{"architectures", {"GPT2LMHeadModel"}},
                          {"model_type", "gpt2"},
@@ -68,7 +69,7 @@ TEST(ExportFolder, OfLlamaSaysWhyThereIsNoTokenizer) {
   std::filesystem::create_directory(folder / "hf");
   const Ended exported = run_in(folder.path(), {"export", "run", "--to", "hf"});
   EXPECT_EQ(exported.exit_code, 0) << exported.err;
-  EXPECT_EQ(exported.err.find("snug: without tokenizer.json: there is no tokenizer"), 0U) << exported.err;
+  EXPECT_TRUE(support::mentions(exported.err, {"without tokenizer.json"}));
   EXPECT_FALSE(std::filesystem::exists(folder / "hf/tokenizer.json"));
   EXPECT_TRUE(std::filesystem::exists(folder / "hf/model.safetensors"));
   const Json config = Json::parse(text_of(folder / "hf/config.json"));

@@ -13,6 +13,7 @@
 #include "frontend/zoo.h"
 #include "loose_tensors.h"
 #include "plan/compile.h"
+#include "support/messages.h"
 #include "support/state_bytes.h"
 #include "support/temporary_folder.h"
 #include "train/weights.h"
@@ -167,11 +168,9 @@ TEST_P(PublishedWeights, ATiedClassifierIsPassedOverAndAnotherRefused) {
   loose.back().bytes.back() ^= 1;
   put_together(folder_ / "v", loose);
   const std::string source = "'" + (folder_ / "v").string() + "'";
-  EXPECT_EQ(message_of_import(folder_ / "v", other), source + " has another matrix as 'lm_head.weight' than as '" + table +
-                                                         "', and '" + GetParam() +
-                                                         "' uses one for both; use weights whose classifier is tied to it");
-  EXPECT_NE(import_weights(folder_ / "v", other, {.partial = true}).find("; 1 tensor of the file is not used"),
-            std::string::npos);
+  EXPECT_TRUE(support::mentions(message_of_import(folder_ / "v", other),
+                                {source, "'lm_head.weight'", "'" + table + "'", GetParam(), "tied"}));
+  EXPECT_TRUE(support::mentions(import_weights(folder_ / "v", other, {.partial = true}), {"1 tensor", "not used"}));
 }
 
 TEST_P(PublishedWeights, BuffersOfOlderFilesArePassedOver) {
@@ -196,9 +195,8 @@ TEST_P(PublishedWeights, AMissingTensorIsNamedAsTheFileWouldNameIt) {
   put_together(folder_ / "v", loose);
   Session other = session_of(GetParam(), 2);
   const std::string source = "'" + (folder_ / "v").string() + "'";
-  EXPECT_EQ(message_of_import(folder_ / "v", other),
-            source + " has no tensor '" + gone + "' that the model '" + GetParam() +
-                "' needs; use weights of the same model, or take what fits with --init-partial");
+  EXPECT_TRUE(support::mentions(message_of_import(folder_ / "v", other),
+                                {source, "no tensor", "'" + gone + "'", GetParam(), "--init-partial"}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, PublishedWeights, testing::Values(kGpt, kLlama), [](const auto& family) {
