@@ -79,7 +79,9 @@ def llama(p, tokens, m):
     n, t = tokens.shape
     heads, kv_heads, size = m["heads"], m["kv_heads"], m["width"] // m["heads"]
     norm = lambda x, name: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * p[name + ".weight"]
-    angle = torch.arange(t, dtype=torch.float64)[:, None] * 10000.0 ** (-2 * torch.arange(size // 2, dtype=torch.float64) / size)
+    # In fp32 whatever the model is in, as transformers makes them; their cosines in fp64.
+    frequencies = 1.0 / (10000.0 ** (torch.arange(0, size, 2, dtype=torch.float32) / size))
+    angle = (torch.arange(t, dtype=torch.float32)[:, None] * frequencies).double()
 
     def rotate(x):
         a, b = x[..., :size // 2], x[..., size // 2:]

@@ -52,9 +52,10 @@ class Hostile {
       result.set(name, number());
     }
     for (const char* name : {"epsilon", "momentum", "weight_decay", "probability", "label_smoothing", "value", "bound", "spread",
-                             "scale", "dropout", "base"}) {
+                             "scale", "dropout"}) {
       result.set(name, 0.5);
     }
+    result.set("base", 100.0);
     if (below(2) == 0) result.set("rows_per_example", number());
     if (below(2) == 0) {
       for (const char* name : {"heads", "kv_heads", "causal"}) result.set(name, std::int64_t{1});

@@ -69,7 +69,8 @@ TEST(InferSequence, GatesAndRotations) {
       support::mentions(infer("rotary", {"f32[6x8]"}, "heads=2, head_size=3, base=10.0, inverse=0"), {"rotary", "head", "3"}));
   EXPECT_TRUE(support::mentions(infer("rotary", {"f32[6x8]"}, "heads=0, head_size=4, base=10.0, inverse=0"),
                                 {"rotary", "0", "heads", "1"}));
-  EXPECT_EQ(infer("rotary", {"f32[6x8]"}, "heads=1, head_size=4, base=0.0, inverse=0"), "rotary: the base 0 is not positive");
+  EXPECT_EQ(infer("rotary", {"f32[6x8]"}, "heads=1, head_size=4, base=0.0, inverse=0"),
+            "rotary: the base 0 is not between 1 and 3.4e38");
   EXPECT_EQ(infer("rotary", {"f32[6x8]"}, "heads=1, head_size=4, base=10.0, inverse=2"),
             "rotary: inverse is 2; it must be 0 or 1");
 }

@@ -1,13 +1,16 @@
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/sequence/rotary_angles.h"
 
 // rotary(x [R,W]) {heads, head_size, base, rows_per_example: T, inverse: 0|1} -> x with its first heads * head_size columns
 // rotated by their position: within a head the pair (x1, x2) of columns (i, i + head_size / 2) becomes (x1 cos - x2 sin,
-// x2 cos + x1 sin) of the angle (r % T) * base^(-2 i / head_size), as in Hugging Face's Llama. The other columns stay. `inverse`
-// rotates back, which is the gradient.
+// x2 cos + x1 sin) of the angle (r % T) * base^(-2 i / head_size), as in Hugging Face's Llama; rotary_angles.h says how the angle
+// is rounded. The other columns stay. `inverse` rotates back, which is the gradient.
 
 namespace snug::ops {
 
@@ -20,7 +23,8 @@ void require_heads(const Type& x, const Attributes& attributes) {
   if (heads > x.shape[1] / size)
     throw_user_error("{} heads of {} columns are more than the {} columns of {}", heads, size, x.shape[1], to_string(x.shape));
   const double base = attributes.real("base");
-  if (!(base > 0)) throw_user_error("the base {} is not positive", base);
+  if (!(base >= 1 && base <= std::numeric_limits<float>::max()))
+    throw_user_error("the base {} is not between 1 and 3.4e38", base);
   const std::int64_t inverse = attributes.integer("inverse");
   if (inverse != 0 && inverse != 1) throw_user_error("inverse is {}; it must be 0 or 1", inverse);
 }
@@ -56,6 +60,20 @@ constexpr std::array<std::string_view, 4> kStepAttributes{"heads", "head_size", 
 constexpr InSteps kInSteps{.op = &rotary_at, .inputs = 1, .attributes = kStepAttributes};
 
 }  // namespace
+
+float rotary_frequency(double base, std::int64_t head_size, std::int64_t pair) {
+  const float exponent = static_cast<float>(2 * pair) / static_cast<float>(head_size);
+  return 1 / static_cast<float>(std::pow(double{static_cast<float>(base)}, double{exponent}));
+}
+
+std::vector<float> rotary_frequencies(const Attributes& attributes) {
+  const double base = attributes.real("base");
+  const std::int64_t size = attributes.integer("head_size");
+  const float direction = attributes.integer("inverse") != 0 ? -1 : 1;
+  std::vector<float> frequencies;
+  for (std::int64_t i = 0; i < size / 2; ++i) frequencies.push_back(direction * rotary_frequency(base, size, i));
+  return frequencies;
+}
 
 // A pair is read before either of it is written.
 constinit const OpDef rotary{.name = "rotary",

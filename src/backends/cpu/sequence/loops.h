@@ -78,7 +78,7 @@ struct ClassifierLoops {
 template <typename T>
 const ClassifierLoops<T>& classifier_loops();
 
-// Cosines and sines of position * frequencies[i].
-void rotation_angles(double position, const double* frequencies, std::int64_t count, float* cosine, float* sine);
+// Cosines and sines of the angles of frequencies of ops/sequence/rotary_angles.h; the position has 32 bits.
+void rotation_angles(std::int64_t position, const float* frequencies, std::int64_t count, float* cosine, float* sine);
 
 }  // namespace snug::backends::cpu::simd

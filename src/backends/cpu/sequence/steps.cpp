@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <vector>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
@@ -9,6 +7,7 @@
 #include "backends/cpu/sequence/step_loops.h"
 #include "backends/cpu/simd/loops.h"
 #include "ops/sequence/attention.h"
+#include "ops/sequence/rotary_angles.h"
 
 // What depends on a row's position, where each example has one row at a time.
 
@@ -57,21 +56,16 @@ KernelMatch match_rotary_at(const KernelQuery& query) {
 std::unique_ptr<BoundKernel> bind_rotary_at(const KernelArguments& arguments) {
   const Type& type = arguments.outputs[0].type;
   const std::int64_t size = arguments.attributes.integer("head_size");
-  const double direction = arguments.attributes.integer("inverse") != 0 ? -1 : 1;
-  std::vector<double> frequencies(static_cast<std::size_t>(size / 2));
-  for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    frequencies[i] =
-        direction * std::pow(arguments.attributes.real("base"), -2.0 * static_cast<double>(i) / static_cast<double>(size));
-  }
   return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
     return make_bound([x = elements<T>(arguments.inputs[0]), y = elements<T>(arguments.outputs[0]),
                        positions = indices_of(arguments.inputs[1]), rows = type.shape[0], columns = type.shape[1],
-                       heads = arguments.attributes.integer("heads"), size, frequencies,
+                       heads = arguments.attributes.integer("heads"), size,
+                       frequencies = ops::rotary_frequencies(arguments.attributes),
                        cosine = reinterpret_cast<float*>(arguments.workspace.data())] {
       float* const sine = cosine + size / 2;
       const simd::RowRotation rotation{.heads = heads, .half = size / 2, .cosine = cosine, .sine = sine};
       for (std::int64_t row = 0; row < rows; ++row) {
-        simd::rotation_angles(static_cast<double>(positions[row]), frequencies.data(), size / 2, cosine, sine);
+        simd::rotation_angles(positions[row], frequencies.data(), size / 2, cosine, sine);
         const T* const from = x + row * columns;
         T* const to = y + row * columns;
         simd::table_loops<T>().rotate(rotation, from, to);

@@ -35,19 +35,21 @@ void add_row(const T* row, float* sum, std::int64_t columns) {
                   [&](auto d, std::int64_t i) { hn::StoreU(hn::Add(hn::LoadU(d, sum + i), load(d, row + i)), d, sum + i); });
 }
 
-// The angle is brought to a quarter turn in double: it may have many turns, and a float would lose what is left of them.
+// A quarter turn in parts. A number of up to 31 bits times either of the first two is exact in double, fused or not.
+constexpr double kQuarter1 = 0x1.921fbp+0, kQuarter2 = 0x1.5110bp-22, kQuarter3 = 0x1.18469898cc517p-44;
+
+// An angle, at most 2^31, is brought to a quarter turn in double: a float would lose what is left of many turns.
 template <typename D>
-HWY_INLINE void angles_at(D d, double position, const double* frequencies, float* cosine, float* sine) {
+HWY_INLINE void angles_at(D d, float position, const float* frequencies, float* cosine, float* sine) {
   const hn::Rebind<double, D> wide;
   const hn::Rebind<std::int32_t, D> integers;
-  const auto angle = hn::Mul(hn::LoadU(wide, frequencies), hn::Set(wide, position));
+  const auto angle = hn::PromoteTo(wide, hn::Mul(hn::Set(d, position), hn::LoadU(d, frequencies)));
   const auto quarters = hn::Round(hn::Mul(angle, hn::Set(wide, 0.63661977236758134308)));
-  const auto rest = hn::NegMulAdd(quarters, hn::Set(wide, 6.123233995736766e-17),
-                                  hn::NegMulAdd(quarters, hn::Set(wide, 1.5707963267948966), angle));
+  auto rest = hn::NegMulAdd(quarters, hn::Set(wide, kQuarter1), angle);
+  rest = hn::NegMulAdd(quarters, hn::Set(wide, kQuarter2), rest);
+  rest = hn::NegMulAdd(quarters, hn::Set(wide, kQuarter3), rest);
   const auto x = hn::DemoteTo(d, rest);
-  // Of the number of quarter turns the lowest two bits count, which a multiple of 4 less leaves in the range of an int.
-  const auto fours = hn::Floor(hn::Mul(quarters, hn::Set(wide, 0.25)));
-  const auto quarter = hn::DemoteTo(integers, hn::NegMulAdd(fours, hn::Set(wide, 4.0), quarters));
+  const auto quarter = hn::DemoteTo(integers, quarters);
   const auto square = hn::Mul(x, x);
   const auto small_sine =
       hn::MulAdd(hn::Mul(x, square), polynomial(d, square, -1.958738707e-4F, 8.332745936e-3F, -0.1666666465F), x);
@@ -65,7 +67,7 @@ HWY_INLINE void angles_at(D d, double position, const double* frequencies, float
   hn::StoreU(hn::IfThenElse(cosine_falls, hn::Neg(either_cosine), either_cosine), d, cosine);
 }
 
-void rotation_angles_loop(double position, const double* frequencies, std::int64_t count, float* cosine, float* sine) {
+void rotation_angles_loop(float position, const float* frequencies, std::int64_t count, float* cosine, float* sine) {
   const hn::Rebind<float, hn::ScalableTag<double>> d;
   const auto step = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
@@ -86,8 +88,8 @@ namespace snug::backends::cpu::simd {
 
 HWY_EXPORT(rotation_angles_loop);
 
-void rotation_angles(double position, const double* frequencies, std::int64_t count, float* cosine, float* sine) {
-  HWY_DYNAMIC_DISPATCH(rotation_angles_loop)(position, frequencies, count, cosine, sine);
+void rotation_angles(std::int64_t position, const float* frequencies, std::int64_t count, float* cosine, float* sine) {
+  HWY_DYNAMIC_DISPATCH(rotation_angles_loop)(static_cast<float>(position), frequencies, count, cosine, sine);
 }
 
 SNUG_EXPORT_TABLES(TableLoops, table_loops)

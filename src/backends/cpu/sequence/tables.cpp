@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/onednn/onednn.h"
@@ -10,6 +8,7 @@
 #include "backends/cpu/sequence/rows.h"
 #include "backends/cpu/simd/loops.h"
 #include "ir/example_rows.h"
+#include "ops/sequence/rotary_angles.h"
 
 // What reads a table: embeddings, positions, and rotations by position. The gradients of tables are sums over rows in their
 // order, each row of the table by one thread, so the bits are the same on any number of threads.
@@ -179,15 +178,10 @@ KernelMatch match_rotary(const KernelQuery& query) {
 std::unique_ptr<BoundKernel> bind_rotary(const KernelArguments& arguments) {
   const Type& type = arguments.outputs[0].type;
   const std::int64_t size = arguments.attributes.integer("head_size");
-  const bool inverse = arguments.attributes.integer("inverse") != 0;
-  std::vector<double> frequencies(static_cast<std::size_t>(size / 2));
-  for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    frequencies[i] = std::pow(arguments.attributes.real("base"), -2.0 * static_cast<double>(i) / static_cast<double>(size));
-    if (inverse) frequencies[i] = -frequencies[i];
-  }
   return with_storage(type.dtype, [&]<typename T>(T /*tag*/) {
     return make_bound([x = elements<T>(arguments.inputs[0]), y = elements<T>(arguments.outputs[0]), rows = type.shape[0],
-                       columns = type.shape[1], heads = arguments.attributes.integer("heads"), size, frequencies,
+                       columns = type.shape[1], heads = arguments.attributes.integer("heads"), size,
+                       frequencies = ops::rotary_frequencies(arguments.attributes),
                        length = rows_per_example(arguments.attributes),
                        angles = reinterpret_cast<float*>(arguments.workspace.data()), threads = arguments.threads] {
       for_each_part(length, threads, 1, [&](int thread, Range part) {
@@ -195,7 +189,7 @@ std::unique_ptr<BoundKernel> bind_rotary(const KernelArguments& arguments) {
         float* const sine = cosine + size / 2;
         const simd::RowRotation rotation{.heads = heads, .half = size / 2, .cosine = cosine, .sine = sine};
         for (std::int64_t position = part.begin; position < part.end; ++position) {
-          simd::rotation_angles(static_cast<double>(position), frequencies.data(), size / 2, cosine, sine);
+          simd::rotation_angles(position, frequencies.data(), size / 2, cosine, sine);
           for (std::int64_t row = position; row < rows; row += length) {
             const T* const from = x + row * columns;
             T* const to = y + row * columns;

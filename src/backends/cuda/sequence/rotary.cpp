@@ -1,10 +1,15 @@
 #include "backends/cuda/sequence/rotary.h"
 
-#include <cmath>
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "backends/cuda/call.h"
 #include "backends/cuda/kernels.h"
 #include "ir/example_rows.h"
+#include "ops/sequence/rotary_angles.h"
 
 namespace snug::backends::cuda {
 
@@ -13,14 +18,13 @@ namespace {
 launch::RotaryShape shape_of(const Call& call) {
   const Attributes& attributes = call.attributes();
   const Shape& x = call.input_shape(0);
-  const std::int64_t size = attributes.integer("head_size");
-  return {.rows = static_cast<std::uint32_t>(x[0]),
-          .columns = static_cast<std::uint32_t>(x[1]),
-          .heads = static_cast<std::uint32_t>(attributes.integer("heads")),
-          .half = static_cast<std::uint32_t>(size / 2),
-          .length = static_cast<std::uint32_t>(rows_per_example(attributes)),
-          .octaves = 2.0 / static_cast<double>(size) * std::log2(attributes.real("base")),
-          .direction = attributes.integer("inverse") != 0 ? -1.0F : 1.0F};
+  launch::RotaryShape shape{.rows = static_cast<std::uint32_t>(x[0]),
+                            .columns = static_cast<std::uint32_t>(x[1]),
+                            .heads = static_cast<std::uint32_t>(attributes.integer("heads")),
+                            .half = static_cast<std::uint32_t>(attributes.integer("head_size") / 2),
+                            .length = static_cast<std::uint32_t>(rows_per_example(attributes))};
+  std::ranges::copy(ops::rotary_frequencies(attributes), std::begin(shape.frequencies));
+  return shape;
 }
 
 // With the positions as another input, or without.
@@ -31,11 +35,25 @@ std::unique_ptr<BoundKernel> bind_rotary(const Call& call) {
                       shape = shape_of(call)](cudaStream_t stream) { launch::rotary<T>(stream, x, positions, y, shape); });
 }
 
-constexpr Signature kAt{.inputs = {Element::real, Element::index}};
+template <Signature Operands>
+KernelMatch match_rotary(const KernelQuery& query) {
+  if (auto reason = refusal(Operands, query)) return Refuse{*reason};
+  const std::int64_t size = query.attributes.integer("head_size");
+  if (size > 2 * launch::kMostPairs)
+    return Refuse{fmt::format("heads of {} columns are larger than the {} possible here", size, 2 * launch::kMostPairs)};
+  return Accept{};
+}
+
+template <Signature Operands = Signature{}>
+consteval KernelDef define_rotary(std::string_view name) {
+  KernelDef kernel = define<[]<typename T>() { return bind_rotary<T>; }, Operands>(name);
+  kernel.match = match_rotary<Operands>;
+  return kernel;
+}
 
 }  // namespace
 
-constinit const KernelDef rotary = define<[]<typename T>() { return bind_rotary<T>; }>("cuda_rotary");
-constinit const KernelDef rotary_at = define<[]<typename T>() { return bind_rotary<T>; }, kAt>("cuda_rotary_at");
+constinit const KernelDef rotary = define_rotary("cuda_rotary");
+constinit const KernelDef rotary_at = define_rotary<Signature{.inputs = {Element::real, Element::index}}>("cuda_rotary_at");
 
 }  // namespace snug::backends::cuda

@@ -1,31 +1,26 @@
 #include "backends/cuda/device_code.cuh"
 #include "backends/cuda/sequence/rotary.h"
+#include "ops/sequence/rotary_angles.h"
 
 namespace snug::backends::cuda::launch {
 
 namespace {
 
-constexpr double kInversePi = 0.31830988618379067154;
-
-// A thread rotates V neighboring pairs of every head of a row, all by the same angles. These are reduced to a turn in double:
-// a late position's is thousands of turns.
+// A thread rotates V neighboring pairs of every head of a row, all by the same angles. The frequencies are read where the
+// arguments of a launch lie: a copy in each thread's own memory would cost more than the rotation.
 template <typename T, int V>
-__global__ void __launch_bounds__(kThreads)
-    rotary_kernel(const T* x, const std::int32_t* positions, T* y, RotaryShape shape, std::uint32_t packs) {
+__global__ void __launch_bounds__(kThreads) rotary_kernel(const T* x, const std::int32_t* positions, T* y,
+                                                          const __grid_constant__ RotaryShape shape, std::uint32_t packs) {
   const std::uint32_t pack = blockIdx.x * kThreads + threadIdx.x;
   if (pack >= packs) return;
   const std::uint32_t vectors = shape.half / V;
   const std::uint32_t row = pack / vectors;
   const std::uint32_t pair = pack % vectors * V;
-  const double position = positions == nullptr ? static_cast<double>(row % shape.length) : static_cast<double>(positions[row]);
+  const std::int64_t position = positions == nullptr ? std::int64_t{row % shape.length} : std::int64_t{positions[row]};
   float cosine[V];
   float sine[V];
 #pragma unroll
-  for (int v = 0; v < V; ++v) {
-    const double half_turns = position * (exp2(-shape.octaves * static_cast<double>(pair + v)) * kInversePi);
-    sincospif(static_cast<float>(half_turns - 2.0 * rint(0.5 * half_turns)), &sine[v], &cosine[v]);
-    sine[v] *= shape.direction;
-  }
+  for (int v = 0; v < V; ++v) sincosf(ops::rotary_angle(position, shape.frequencies[pair + v]), &sine[v], &cosine[v]);
   std::size_t at = std::size_t{row} * shape.columns + pair;
   for (std::uint32_t head = 0; head < shape.heads; ++head, at += std::size_t{2} * shape.half) {
     Pack<T, V> first = load<V>(x + at);

@@ -9,12 +9,14 @@
 
 namespace snug::backends::cuda::launch {
 
+inline constexpr std::uint32_t kMostPairs = 128;
+
 struct RotaryShape {
   std::uint32_t rows, columns;  // R, W
   std::uint32_t heads, half;    // pairs of a head
   std::uint32_t length;         // positions of an example, where the rows have none of their own
-  double octaves;               // by which the frequency falls from a pair to the next: it is 2^-(octaves * pair)
-  float direction;              // -1 rotates back
+  // Of the pairs; they travel with the arguments of a launch.
+  float frequencies[kMostPairs];
 };
 
 // `positions`: of the rows; nullptr: theirs in their example. y may lie in the bytes of x.

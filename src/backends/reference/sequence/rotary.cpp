@@ -3,6 +3,7 @@
 #include "backends/reference/call.h"
 #include "backends/reference/kernels.h"
 #include "ir/example_rows.h"
+#include "ops/sequence/rotary_angles.h"
 
 namespace snug::backends::reference {
 
@@ -19,8 +20,7 @@ void rotate(const Call& call, const Position& position_of) {
   const std::int64_t columns = call.input_shape(0)[1];
   parallel_for(call, call.input_shape(0)[0], [&](std::int64_t r) {
     for (std::int64_t i = 0; i < size / 2; ++i) {
-      const double frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(size));
-      const double angle = static_cast<double>(position_of(r)) * frequency;
+      const double angle = ops::rotary_angle(position_of(r), ops::rotary_frequency(base, size, i));
       const double cosine = std::cos(angle), sine = direction * std::sin(angle);
       for (std::int64_t head = 0; head < heads; ++head) {
         const std::int64_t first = head * size + i, second = first + size / 2;
