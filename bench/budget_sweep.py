@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Memory against throughput over the range of budgets, checked: WRN-28-2 at batch 100 and ResNet-50 (224x224) at batch 16, 20 budgets each.
+"""Memory against throughput over the range of budgets, checked: WRN-28-2 at batch 100 and ResNet-50 (224x224) at batch 16, 20 budgets each, or other models.
 
-Usage: bench/budget_sweep.py [--points 20] [--steps 5] [--models wrn-28-2:100,resnet-50:16] [--device cpu|cuda] [--costs FILE] [--markdown FILE] [--json FILE]
+Usage: bench/budget_sweep.py [--points 20] [--steps 5] [--models wrn-28-2:100,resnet-50:16] [--device cpu|cuda] [--precision fp32] [--costs FILE] [--markdown FILE] [--json FILE]
 Runs `snug sweep`, which measures this machine's node times first where they are missing, and holds every point to what a sweep promises: measured
 bytes equal planned ones and never exceed the budget; less budget means neither more memory nor a faster prediction; the smallest budget is
 used to the last byte. Prints a table for docs/results.md and the median error of predicted step times; fails when a promise is broken, or the
@@ -12,7 +12,7 @@ import argparse, json, os, subprocess, sys
 
 def run_sweep(options, model, batch):
     command = [os.path.join(options.build, "snug"), "sweep", model, "--batch", batch, "--points", str(options.points), "--steps", str(options.steps),
-               "--device", options.device, "--json"] + (["--costs", options.costs] if options.costs else [])
+               "--device", options.device, "--precision", options.precision, "--json"] + (["--costs", options.costs] if options.costs else [])
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)  # its progress goes to the terminal
     if done.returncode != 0:
         sys.exit(f"budget_sweep: '{' '.join(command)}' ended with {done.returncode}")
@@ -40,19 +40,25 @@ def percent(share):
     return "" if share is None else f"{100 * share:+.1f}%"
 
 
-def row(name, plan, batch):
-    predicted = plan["predicted_step_seconds"]
+def speed_of(plan):
+    """Examples in units of the model's own: images or tokens per second."""
+    return next((key, value) for key, value in plan.items() if key.endswith("_per_second"))
+
+
+def row(name, plan):
+    predicted, (_, speed) = plan["predicted_step_seconds"], speed_of(plan)
     return [name, f"{plan['planned_peak_bytes']:,}", f"{plan['peak_resident_bytes']:,}", str(plan["microbatch"]), plan["checkpoint"],
-            f"{plan['images_per_second']:.1f}", percent(plan["overhead"]), f"{batch / predicted:.1f}" if predicted else "", percent(plan["prediction_error"])]
+            f"{speed:.1f}", percent(plan["overhead"]), f"{speed * plan['step_seconds'] / predicted:.1f}" if predicted else "", percent(plan["prediction_error"])]
 
 
 def table(sweep):
-    rows = [["budget", "planned = measured bytes", "resident bytes", "microbatch", "checkpointing", "images/s", "slower than plain", "predicted images/s", "error"]]
+    unit = speed_of(sweep["points"][0])[0].removesuffix("_per_second") + "/s"
+    rows = [["budget", "planned = measured bytes", "resident bytes", "microbatch", "checkpointing", unit, "slower than plain", "predicted " + unit, "error"]]
     if sweep["plain"]:
-        rows.append(row("plain", sweep["plain"], sweep["batch"]))
+        rows.append(row("plain", sweep["plain"]))
     for point in sweep["points"]:
         if point["same_plan_as"] is None:
-            rows.append(row(f"{point['budget_bytes']:,}", point, sweep["batch"]))
+            rows.append(row(f"{point['budget_bytes']:,}", point))
         else:
             same = sweep["points"][point["same_plan_as"]]["budget_bytes"]
             rows.append([f"{point['budget_bytes']:,}", f"as in {same:,}"] + [""] * 7)
@@ -70,6 +76,7 @@ def main():
     parser.add_argument("--models", default="wrn-28-2:100,resnet-50:16", help="MODEL:BATCH, with commas")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--build", default="build/release")
+    parser.add_argument("--precision", default="fp32", choices=("fp32", "bf16", "fp16"))
     parser.add_argument("--costs", default="", help="as in snug sweep")
     parser.add_argument("--markdown", default="", help="a file for the tables")
     parser.add_argument("--json", default="", help="a file for all figures")
