@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "backends/cpu/sequence/loops.h"
 
 // See simd/loops.cpp for how a file is compiled.
