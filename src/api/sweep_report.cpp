@@ -83,7 +83,7 @@ Json sweep_json(const Sweep& sweep) {
 std::string sweep_text(const Sweep& sweep) {
   std::string out = fmt::format("{}, batch {}, {} on {}, {} thread{}; {}; {} timed step{} a point\n\n", sweep.model, sweep.batch,
                                 sweep.precision, sweep.device, sweep.threads, sweep.threads == 1 ? "" : "s",
-                                sweep.data == "random" ? "random images and labels" : "data " + sweep.data, sweep.steps,
+                                sweep.data == "random" ? "random " + sweep.unit : "data " + sweep.data, sweep.steps,
                                 sweep.steps == 1 ? "" : "s");
   out += fmt::format("{:>10} {:>10} {:>10} {:>10} {:>5}  {:>8} {:>8} {:>9} {:>8}  {}\n", "budget", "planned", "measured",
                      "resident", "micro", sweep.unit + "/s", "slower", "predicted", "error", "checkpoint");

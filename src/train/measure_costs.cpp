@@ -14,9 +14,14 @@ namespace {
 
 constexpr SectionKind kStepSections[] = {SectionKind::micro, SectionKind::update};
 
+// A GPU still updates weights when a step returns: without this the update would be missing here, and in the first node that is
+// timed after it.
+void wait_for_update(Session& session) { session.executor().read_metrics(); }
+
 double seconds_of_step(Session& session, const Examples& examples) {
   const auto start = std::chrono::steady_clock::now();
   session.train_step(examples);
+  wait_for_update(session);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -57,6 +62,7 @@ std::vector<NodeCost> measure_costs(Session& session, const Examples& examples, 
   SNUG_CHECK(examples.count <= static_cast<std::size_t>(program.microbatch), "{} examples are more than one microbatch",
              examples.count);
   session.train_step(examples);  // compiles kernels and touches every page
+  wait_for_update(session);
   std::vector<double> whole;
   NodeTimes times;
   for (int i = 0; i < repeats; ++i) {
