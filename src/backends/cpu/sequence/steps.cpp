@@ -19,7 +19,7 @@ const std::int32_t* indices_of(const Operand& operand) { return reinterpret_cast
 
 // Each thread's floats, to a cache line.
 std::int64_t stride_of(std::int64_t floats) { return (floats + 15) / 16 * 16; }
-Bytes size_of_floats(std::int64_t floats, int threads) { return Bytes(4 * threads * stride_of(floats)); }
+Bytes size_of_floats(std::int64_t floats, int threads) { return Bytes(4 * stride_of(floats) * threads); }
 
 // add_positions_at(x, table, positions)
 KernelMatch match_add_positions_at(const KernelQuery& query) {

@@ -22,7 +22,7 @@ constexpr std::int64_t kTableRows = 32;
 
 // Each thread's sum of floats, to a cache line.
 std::int64_t stride_of(std::int64_t columns) { return (columns + 15) / 16 * 16; }
-Bytes size_of_sums(std::int64_t columns, int threads) { return Bytes(4 * threads * stride_of(columns)); }
+Bytes size_of_sums(std::int64_t columns, int threads) { return Bytes(4 * stride_of(columns) * threads); }
 
 // embedding(indices, table)
 KernelMatch match_embedding(const KernelQuery& query) {
