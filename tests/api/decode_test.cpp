@@ -61,7 +61,8 @@ train::Session token_by_token(const LanguageModel& of, std::int64_t examples, co
 
 std::vector<std::int32_t> text(std::int32_t seed) {
   std::vector<std::int32_t> tokens;
-  for (std::int32_t t = 0; t < kContext; ++t) tokens.push_back((seed + 3 * t * t + t / 2) % kVocabulary);
+  for (std::int32_t t = 0; t < kContext; ++t)
+    tokens.push_back(static_cast<std::int32_t>((seed + 3 * t * t + t / 2) % kVocabulary));
   return tokens;
 }
 
