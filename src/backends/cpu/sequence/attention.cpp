@@ -30,7 +30,7 @@ struct ThreadScratch {
 };
 
 std::int64_t floats_of_thread(std::int64_t floats) { return (floats + 15) / 16 * 16; }
-Bytes size_of_scratch(std::int64_t floats, int threads) { return Bytes(4 * threads * floats_of_thread(floats)); }
+Bytes size_of_scratch(std::int64_t floats, int threads) { return Bytes(std::int64_t{4} * threads * floats_of_thread(floats)); }
 ThreadScratch scratch_in(std::byte* begin, std::int64_t floats) {
   return {.begin = reinterpret_cast<float*>(begin), .step = floats_of_thread(floats)};
 }
@@ -132,7 +132,8 @@ KernelMatch match_whole(const KernelQuery& query) {
   if (auto reason = objection_to_gradient<FromProbabilities>(query)) return Refuse{*reason};
   const Geometry g = Geometry::from(query.inputs[1].shape, query.attributes);
   // The other kernel, which takes 7 products instead of 5, is faster where it gives work to more threads.
-  if (7 * g.examples * g.kv_heads < 5 * query.threads) return Refuse{"there are too few heads of keys for so many threads"};
+  if (7 * g.examples * g.kv_heads < std::int64_t{5} * query.threads)
+    return Refuse{"there are too few heads of keys for so many threads"};
   return Accept{.workspace = size_of_scratch(floats_of_whole(g), query.threads)};
 }
 
