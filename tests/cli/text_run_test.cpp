@@ -82,6 +82,16 @@ TEST(TextRun, ExportTakesAMovedTokenizerIntoItsFolder) {
   EXPECT_EQ(run_in(folder.path(), {"export", "run", "--to", "w", "--tokenizer", "moved"}).exit_code, 2);
 }
 
+TEST(TextRun, WeightsForAnotherVocabularyAreSaidToBeForTokens) {
+  const TemporaryFolder folder;
+  train_with_tokenizer(folder.path());
+  ASSERT_EQ(run_in(folder.path(), {"export", "run", "--to", "w"}).exit_code, 0);
+  const Ended begun = run_in(folder.path(), {"train", "gpt-1-32", "--data", "a.txt", "--init", "w", "--length", "8", "--batch",
+                                             "2", "--steps", "1", "--threads", "1", "--out", "other_run"});
+  EXPECT_EQ(begun.exit_code, 0) << begun.err;
+  EXPECT_TRUE(support::mentions(begun.err, {"262 tokens", "256", "random values"})) << begun.err;
+}
+
 TEST(TextRun, WhatIsForModelsOfOtherDataIsRefused) {
   const TemporaryFolder folder;
   const auto error = [&](const std::vector<std::string>& arguments) {
