@@ -12,6 +12,7 @@
 #include "ir/verify.h"
 #include "passes/model/decode_only.h"
 #include "plan/compile.h"
+#include "train/data_record.h"
 #include "train/scores.h"
 
 namespace snug {
@@ -67,11 +68,7 @@ Plan generation_plan(const settings::Recipe& recipe, const data::Description& tr
 
 std::unique_ptr<data::Tokenizer> open_tokenizer(const settings::Recipe& recipe, const data::Description& trained) {
   std::unique_ptr<data::Tokenizer> tokenizer = data::open_tokenizer(recipe.tokenizer.value_or("bytes"));
-  const std::uint64_t expected = trained.text.tokenizer_fingerprint;
-  if (expected != 0 && tokenizer->fingerprint() != expected) {
-    throw_user_error("the tokenizer '{}' is not the one that the run was trained with; give that one with --tokenizer",
-                     tokenizer->name());
-  }
+  train::check_tokenizer(trained, {.tokenizer = tokenizer->name(), .tokenizer_fingerprint = tokenizer->fingerprint()});
   return tokenizer;
 }
 

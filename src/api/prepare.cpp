@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "backends/cpu/cpu.h"
 #include "backends/cuda_plugin.h"
@@ -13,7 +14,9 @@
 #include "frontend/zoo.h"
 #include "io/plan_file.h"
 #include "ir/op.h"
+#include "settings/knobs.h"
 #include "settings/optimizer.h"
+#include "settings/told.h"
 
 namespace snug {
 
@@ -54,6 +57,11 @@ void check_language_data(const settings::Recipe& recipe, const data::Description
                    data.name);
 }
 
+[[noreturn]] void refuse_without_text(const settings::Recipe& recipe, const std::string& spec) {
+  throw_user_error("'{}' reads text, and '{}' has images or no .txt file; give a text file, a folder of .txt files or embedded",
+                   recipe.model, spec);
+}
+
 FitRequest language_request(const settings::Recipe& recipe, const frontend::LanguageModelSize& size,
                             const data::Description& data, CostTable costs) {
   check_language_data(recipe, data);
@@ -76,15 +84,27 @@ std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe) {
     const data::TextOptions options{.tokenizer = recipe.tokenizer.value_or("bytes"),
                                     .length = recipe.length.value_or(size->context)};
     const std::string spec = data_of(recipe);
-    if (data::is_text_data(spec)) return data::open_text(spec, options);
-    std::unique_ptr<data::Dataset> other = data::open_dataset(spec, {});
-    check_language_data(recipe, other->description());
-    return other;
+    if (!data::is_text_data(spec)) {
+      // With other reasons why there is no text, such as a path that leads nowhere, as open_text() says them.
+      std::error_code error;
+      if (spec == "cifar10" || std::filesystem::is_directory(spec, error)) refuse_without_text(recipe, spec);
+      return data::open_dataset(spec, {});
+    }
+    return data::open_text(spec, options);
   }
   return data::open_dataset(recipe.data,
                             {.image_size = recipe.image_size.value_or(0),
                              .default_image_size = own_shape(recipe.model, 0)[2],
                              .bad_images = recipe.skip_bad_images ? data::BadImages::left_out : data::BadImages::refused});
+}
+
+void check_model_reads(const settings::Recipe& recipe, settings::SaidBy said_by) {
+  const bool reads_text = frontend::language_model_size(recipe.model).has_value();
+  for (const settings::Knob& knob : settings::knobs()) {
+    if (is_same(knob, recipe, settings::Recipe())) continue;
+    if (knob.reads == data::Kind::text && !reads_text) own_shape(recipe.model, 0);  // complains when there is no such model
+    refuse_for_other_data(knob, recipe, reads_text ? data::Kind::text : data::Kind::images, said_by);
+  }
 }
 
 data::Description random_description(const settings::Recipe& recipe) {

@@ -18,6 +18,9 @@ namespace snug {
 // Image folders come in the size that the recipe or else the model asks for.
 std::unique_ptr<data::Dataset> open_data(const settings::Recipe& recipe);
 
+// UserError when the recipe, as it was told, says something that is for models that read other data than its own.
+void check_model_reads(const settings::Recipe& recipe, settings::SaidBy said_by);
+
 // Random images of the model's own shape, or of the size that the recipe asks for: what a plan is made for when no data is named.
 data::Description random_description(const settings::Recipe& recipe);
 

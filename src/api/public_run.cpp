@@ -1,6 +1,7 @@
 // The installed snug::Run: a TrainingRun, in the installed API's own types.
 #include "api/access.h"
 #include "api/memory_summary.h"
+#include "api/prepare.h"
 #include "api/run.h"
 #include "base/error.h"
 #include <snug/run.h>
@@ -61,7 +62,9 @@ Run& Run::operator=(Run&&) noexcept = default;
 
 Run Run::begin(const Recipe& recipe, const RunOptions& options) {
   const auto& told = Access::of(recipe);
-  return Run(std::make_unique<Impl>(TrainingRun::begin(told.whole(), told.told, settings_of(options))));
+  const settings::Recipe whole = told.whole();
+  check_model_reads(whole, settings::SaidBy::recipe);
+  return Run(std::make_unique<Impl>(TrainingRun::begin(whole, told.told, settings_of(options))));
 }
 
 Run Run::resume(const std::string& folder, const std::map<std::string, std::string>& changes, const RunOptions& options) {

@@ -197,6 +197,8 @@ TrainingRun TrainingRun::resume(const settings::Told& told, const RunSettings& s
   if (latest.snapshot)
     settings::refuse_other_run(with_optimizer(settings::parse_recipe(latest.snapshot->progress.recipe)), recipe);
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
+  for (const auto& [key, texts] : told)
+    refuse_for_other_data(settings::knob(key), recipe, dataset->description().kind, settings.said_by);
   say_each(dataset->description().notes, settings);
   const data::Description data = data_to_resume(folder, latest, dataset->description(), settings);
   const Backend backend = open_backend(recipe);

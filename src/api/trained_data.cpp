@@ -1,5 +1,6 @@
 #include "api/trained_data.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -49,7 +50,7 @@ settings::Recipe with_whole_paths(settings::Recipe recipe) {
     const bool can_be_kept = !error && printable(absolute, absolute.size()) == absolute;
     return can_be_kept ? absolute : path;
   };
-  if (recipe.data != "embedded" && recipe.data != "cifar10") recipe.data = whole(recipe.data);
+  if (std::ranges::find(data::kNamedSets, recipe.data) == data::kNamedSets.end()) recipe.data = whole(recipe.data);
   if (recipe.tokenizer && *recipe.tokenizer != "bytes") recipe.tokenizer = whole(*recipe.tokenizer);
   if (recipe.init) recipe.init = whole(*recipe.init);
   return recipe;

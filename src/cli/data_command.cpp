@@ -1,6 +1,9 @@
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -170,33 +173,42 @@ void check(const Flags& flags) {
   if (texts.bad_bytes > 0) write_out(bad_bytes_text(texts) + "; tokenizers take them as they are\n");
 }
 
+void refuse_without_text(const Flags& flags, std::string_view purpose) {
+  if (!data::is_text_data(flags.dataset)) throw_user_error("there is no text {} to {}", in_quotes(flags.dataset, 200), purpose);
+}
+
 // The numbers of a text's tokens, one on each line, as they are found.
 void tokens(const Flags& flags) {
   const settings::Recipe recipe = recipe_of(flags);
+  refuse_without_text(flags, "cut into tokens");
   const std::unique_ptr<data::Tokenizer> tokenizer = data::open_tokenizer(recipe.tokenizer.value_or("bytes"));
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::string lines;
+  std::string text;
+  if (flags.json) {
+    // A list that grows with the text is written as it is found.
+    text = print_json({{"data", flags.dataset}, {"tokenizer", tokenizer->name()}, {"tokens", nlohmann::ordered_json::array()}});
+    text.resize(text.size() - std::string_view("]}").size());
+  }
+  std::string_view between;
   const data::TakeTokens take = [&](std::span<const data::Token> some) {
     for (const data::Token token : some) {
       if (flags.json) {
-        list.push_back(token);
+        text += fmt::format("{}{}", std::exchange(between, ","), token);
       } else {
-        lines += fmt::format("{}\n", token);
+        text += fmt::format("{}\n", token);
       }
     }
-    if (lines.size() < 65'536) return;
-    write_out(lines);
-    lines.clear();
+    if (text.size() < 65'536) return;
+    write_out(text);
+    text.clear();
   };
   data::encode_texts(flags.dataset, *tokenizer, take);
-  if (flags.json) return write_json({{"data", flags.dataset}, {"tokenizer", tokenizer->name()}, {"tokens", list}});
-  write_out(lines);
+  write_out(flags.json ? text + "]}\n" : text);
 }
 
 void learn(const Flags& flags) {
   const settings::Recipe recipe = recipe_of(flags);
   if (!flags.out) throw UserError("'snug data learn' needs the folder for the tokenizer, as in --out my_tokenizer");
-  if (!data::is_text_data(flags.dataset)) throw_user_error("there is no text {} to learn from", in_quotes(flags.dataset, 200));
+  refuse_without_text(flags, "learn from");
   const data::BpeDefinition definition = data::learn_bpe(flags.dataset, recipe.vocabulary.value_or(kLearnedTokens));
   const std::filesystem::path folder(*flags.out);
   std::error_code error;

@@ -60,6 +60,10 @@ void add_run_folder(CLI::App& app, Flags& flags) {
   app.add_flag("--best", flags.best, "the snapshot of the best evaluation instead of the last one");
 }
 
+void add_moved_tokenizer(CLI::App& app, Flags& flags) {
+  add_knob(app, flags, "tokenizer", "where the tokenizer of a language model's run is now, if it has moved");
+}
+
 void add_where_it_runs(CLI::App& app, Flags& flags) {
   add_knob(app, flags, "device", "cpu, or cuda for a GPU (default: the run's)");
   add_knob(app, flags, "threads", "number of CPU threads (default: the run's)");
@@ -118,6 +122,7 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
 void add_eval_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
   add_knob(app, flags, "data", "other data than the run's own");
+  add_moved_tokenizer(app, flags);
   add_where_it_runs(app, flags);
   add_json_flag(app, flags);
 }
@@ -142,7 +147,7 @@ void add_generate_flags(CLI::App& app, Flags& flags) {
   add(app, "--top-k", flags.top_k, "K", "draw among the likeliest K tokens; 0: all (default: 0)");
   add(app, "--top-p", flags.top_p, "P", "draw among the fewest tokens that have this share of the probability (default: 1)");
   add_knob(app, flags, "seed", "random seed; the same one writes the same text (default: the run's)");
-  add_knob(app, flags, "tokenizer", "where the run's tokenizer is now, if it has moved");
+  add_moved_tokenizer(app, flags);
   add_where_it_runs(app, flags);
   add_json_flag(app, flags);
 }
@@ -151,6 +156,7 @@ void add_export_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
   add(app, "--to", flags.to, "FILE",
       "the safetensors file to write; of a language model also a folder/, for Hugging Face's transformers");
+  add_moved_tokenizer(app, flags);
   add_json_flag(app, flags);
 }
 

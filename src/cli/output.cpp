@@ -28,9 +28,11 @@ void write_out(std::string_view text) {
   throw OutputFailed(fmt::format("standard output could not be written: {}", std::generic_category().message(errno)));
 }
 
-void write_json(const nlohmann::ordered_json& json) {
-  write_out(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+std::string print_json(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
+
+void write_json(const nlohmann::ordered_json& json) { write_out(print_json(json) + "\n"); }
 
 void note(std::string_view line) {
   const std::string shown = without_controls(line) + "\n";

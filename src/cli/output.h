@@ -21,8 +21,9 @@ struct ReaderGone : std::runtime_error {
 
 // Writes all of it and flushes; OutputFailed or ReaderGone when that does not work.
 void write_out(std::string_view text);
-// One line. A path is any bytes but JSON is UTF-8: what is not becomes U+FFFD, so that a long run does not end without its
+// In one line. A path is any bytes but JSON is UTF-8: what is not becomes U+FFFD, so that a long run does not end without its
 // result.
+std::string print_json(const nlohmann::ordered_json& json);
 void write_json(const nlohmann::ordered_json& json);
 
 // Whether standard output was given anything so far.

@@ -1,5 +1,6 @@
 #include "cli/recipe_flags.h"
 
+#include "api/prepare.h"
 #include "base/error.h"
 #include "cli/output.h"
 
@@ -16,7 +17,9 @@ settings::Recipe recipe_of(const Flags& flags) {
   // A recipe's own, since the flag is train's alone.
   if (recipe.process_budget && flags.command != "train")
     note("snug: only 'snug train' measures what process_budget leaves to the arena; it is not looked at here");
-  return told_recipe(recipe, flags.knobs, settings::SaidBy::flags);
+  settings::Recipe told = told_recipe(recipe, flags.knobs, settings::SaidBy::flags);
+  check_model_reads(told, settings::SaidBy::flags);
+  return told;
 }
 
 }  // namespace snug::cli

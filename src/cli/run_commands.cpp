@@ -43,6 +43,7 @@ std::unique_ptr<data::Dataset> open_test_data(const Flags& flags, const settings
                                               const data::Description& trained) {
   std::unique_ptr<data::Dataset> dataset = open_data(recipe);
   const data::Description& now = dataset->description();
+  if (now.kind == data::Kind::text) train::check_tokenizer(trained, now.text);
   if (const std::string difference = train::describe_class_difference(trained, now); !difference.empty()) {
     throw_user_error("the classes of '{}' are not those that the run was trained on: {}; give data with the same classes",
                      now.name, difference);
@@ -139,6 +140,12 @@ void run_export(const Flags& flags) {
   settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
   recipe.device = "cpu";  // nothing is computed, and the run may come from a machine with a GPU
   const data::Description trained = trained_on(snapshot, recipe);
+  if (flags.has("tokenizer") && !names_folder(*flags.to)) {
+    throw_user_error(
+        "--tokenizer goes with a folder, which has the tokenizer beside the weights, and '{}' is a file; leave it out",
+        *flags.to);
+  }
+  take_for_run(flags, trained.kind, recipe);
   const train::Session session = open_session(snapshot, recipe, trained);
   if (names_folder(*flags.to)) {
     const std::string said = export_folder(*flags.to, session, recipe, trained);

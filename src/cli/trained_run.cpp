@@ -6,13 +6,14 @@
 #include "base/error.h"
 #include "cli/output.h"
 #include "settings/knobs.h"
+#include "settings/told.h"
 
 namespace snug::cli {
 
 train::SnapshotInfo find_snapshot(const Flags& flags) {
   if (!flags.folder) {
-    throw_user_error("'snug {0}' needs the folder of a run, as in 'snug {0} runs/wrn-28-2' (see 'snug {0} --help')",
-                     flags.command);
+    throw_user_error("'snug {0}' needs the folder of a run, as in 'snug {0} runs/{1}' (see 'snug {0} --help')", flags.command,
+                     flags.command == "generate" ? "gpt-small" : "wrn-28-2");
   }
   const std::filesystem::path folder = *flags.folder;
   if (!std::filesystem::is_directory(folder))
@@ -27,6 +28,13 @@ train::SnapshotInfo find_snapshot(const Flags& flags) {
     throw_user_error("the run in '{}' has not been tested yet, so it has no best weights; leave out --best", folder.string());
   }
   return train::inspect_snapshot(train::snapshot_path(folder, found.snapshot->progress.best_step));
+}
+
+void take_for_run(const Flags& flags, data::Kind reads, settings::Recipe& recipe) {
+  for (const auto& [key, texts] : flags.knobs) {
+    refuse_for_other_data(settings::knob(key), recipe, reads, settings::SaidBy::flags);
+    take(settings::knob(key), texts, recipe);
+  }
 }
 
 TrainedRun open_run(const Flags& flags) {
@@ -46,7 +54,7 @@ TrainedRun open_run(const Flags& flags) {
                     .microbatch = made.microbatch,
                     .workspace_limit = made.workspace_limit};
   recipe.allow = settings::Recipe().allow;
-  for (const auto& [key, texts] : flags.knobs) take(settings::knob(key), texts, recipe);
+  take_for_run(flags, trained.kind, recipe);
   settings::check_recipe(recipe, settings::SaidBy::flags);
   return {.snapshot = std::move(snapshot), .recipe = std::move(recipe), .trained = std::move(trained)};
 }

@@ -12,6 +12,9 @@ namespace snug::cli {
 // ones that were passed over are said.
 train::SnapshotInfo find_snapshot(const Flags& flags);
 
+// What the flags say of the recipe of a run whose model reads this kind of data. UserError when that goes with another kind.
+void take_for_run(const Flags& flags, data::Kind reads, settings::Recipe& recipe);
+
 struct TrainedRun {
   train::SnapshotInfo snapshot;
   // The snapshot's, of just the model that was trained, with the flags that were given.

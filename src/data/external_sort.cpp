@@ -33,7 +33,7 @@ class ExternalSort::RunWriter {
 
  private:
   void flush() {
-    write_all(sort_.file_, kWhat, std::as_bytes(std::span(buffer_)));
+    write_to_unnamed(sort_.file_, kWhat, std::as_bytes(std::span(buffer_)));
     run_.bytes += static_cast<std::int64_t>(buffer_.size());
     sort_.file_bytes_ += static_cast<std::int64_t>(buffer_.size());
     buffer_.clear();

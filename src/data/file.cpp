@@ -11,6 +11,26 @@
 
 namespace snug::data {
 
+namespace {
+
+std::string temporary_folder() {
+  const char* asked = std::getenv("TMPDIR");
+  return asked != nullptr && *asked != '\0' ? asked : "/tmp";
+}
+
+// The error number, or 0.
+int append(const File& file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file.descriptor(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return 0;
+}
+
+}  // namespace
+
 std::string system_message(int error) { return std::generic_category().message(error); }
 
 File::~File() {
@@ -39,8 +59,7 @@ File create_file(const std::filesystem::path& path) {
 }
 
 File open_unnamed_file() {
-  const char* asked = std::getenv("TMPDIR");
-  const std::string folder = asked != nullptr && *asked != '\0' ? asked : "/tmp";
+  const std::string folder = temporary_folder();
   std::string name = folder + "/snug-XXXXXX";
   File file(::mkostemp(name.data(), O_CLOEXEC));
   if (file.descriptor() < 0) {
@@ -79,12 +98,15 @@ void read_at(const File& file, const std::filesystem::path& path, std::int64_t o
 }
 
 void write_all(const File& file, const std::string& what, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file.descriptor(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw_user_error("{} cannot be written: {}", what, system_message(errno));
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-  }
+  if (const int error = append(file, bytes); error != 0)
+    throw_user_error("{} cannot be written: {}", what, system_message(error));
+}
+
+void write_to_unnamed(const File& file, const std::string& what, std::span<const std::byte> bytes) {
+  const int error = append(file, bytes);
+  if (error == 0) return;
+  throw_user_error("{} cannot be written in {}: {}; free some space there, or set TMPDIR to a folder that has more", what,
+                   temporary_folder(), system_message(error));
 }
 
 }  // namespace snug::data

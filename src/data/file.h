@@ -43,5 +43,7 @@ std::int64_t read_some_at(const File& file, std::int64_t offset, std::span<std::
 void read_at(const File& file, const std::filesystem::path& path, std::int64_t offset, std::span<std::byte> bytes);
 // Appends all of them; UserError naming `what` when the disk is full.
 void write_all(const File& file, const std::string& what, std::span<const std::byte> bytes);
+// The same for a file of open_unnamed_file(), whose folder is named, too.
+void write_to_unnamed(const File& file, const std::string& what, std::span<const std::byte> bytes);
 
 }  // namespace snug::data

@@ -12,7 +12,7 @@ const char* const kWhat = "the temporary list of image files";
 constexpr std::size_t kBufferBytes = 16'384;
 
 void flush(const File& file, std::string& buffer) {
-  write_all(file, kWhat, std::as_bytes(std::span(buffer)));
+  write_to_unnamed(file, kWhat, std::as_bytes(std::span(buffer)));
   buffer.clear();
 }
 

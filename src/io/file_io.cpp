@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -32,7 +33,8 @@ std::string reason(int error) { return std::strerror(error); }  // NOLINT(concur
     throw DiskFull(fmt::format("folder '{}' is full: '{}' would grow past the file size allowed there; raise the limit",
                                folder_of(path).string(), path.filename().string()));
   }
-  if (error == ENOENT) {
+  std::error_code unknown;
+  if (error == ENOENT && !fs::exists(folder_of(path), unknown)) {
     throw_user_error("'{}' cannot be written: there is no folder '{}'; make it first", path.string(), folder_of(path).string());
   }
   throw_user_error("'{}' cannot be written: {}", path.string(), reason(error));

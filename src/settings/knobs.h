@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "data/dataset.h"
 #include "passes/pass.h"
 #include "settings/recipe.h"
 
@@ -82,11 +83,12 @@ struct Knob {
   std::optional<Exactness> exactness;  // the rung of the ladder that a plan may take for it, where it takes one
   bool is_chosen = false;              // a plan for a budget chooses it where nobody told it
   PlanSays plan_says = PlanSays::nothing;
-  bool may_change = false;          // when a run goes on
-  bool cpu_alone = false;           // no other device does it so far
-  std::string_view optimizer = {};  // whose setting it is; empty: of all, or of none
-  bool is_quiet = false;            // a printed recipe leaves it out where it has the value that a recipe begins with
-  bool repeats = false;             // the flag is given once for each text; otherwise a list has commas
+  bool may_change = false;                         // when a run goes on
+  bool cpu_alone = false;                          // no other device does it so far
+  std::string_view optimizer = {};                 // whose setting it is; empty: of all, or of none
+  std::optional<data::Kind> reads = std::nullopt;  // what the models read that it is for; nothing: of all
+  bool is_quiet = false;  // a printed recipe leaves it out where it has the value that a recipe begins with
+  bool repeats = false;   // the flag is given once for each text; otherwise a list has commas
 };
 
 std::span<const Knob> knobs();

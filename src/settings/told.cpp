@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "plan/allowance.h"
-#include "settings/knobs.h"
 #include "settings/optimizer.h"
 
 namespace snug::settings {
@@ -73,6 +72,13 @@ Recipe resumed_recipe(Recipe recipe, const Told& told, SaidBy said_by) {
   take_all(told, recipe, said_by);
   check_recipe(recipe, said_by);
   return recipe;
+}
+
+void refuse_for_other_data(const Knob& knob, const Recipe& recipe, data::Kind reads, SaidBy said_by) {
+  if (!knob.reads || *knob.reads == reads) return;
+  const auto name_of_kind = [](data::Kind kind) { return kind == data::Kind::text ? "text" : "images"; };
+  throw_user_error("'{}' reads {}, and {} is for models that read {}; leave it out", recipe.model, name_of_kind(reads),
+                   name_of(knob, said_by), name_of_kind(*knob.reads));
 }
 
 void refuse_other_run(const Recipe& made_with, const Recipe& now) {

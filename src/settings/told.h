@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
+#include "settings/knobs.h"
 #include "settings/recipe.h"
 
 namespace snug::settings {
@@ -18,6 +20,9 @@ Recipe told_recipe(Recipe recipe, const Told& told, SaidBy said_by);
 
 // The recipe of a run that is resumed. UserError naming the first knob that cannot change then.
 Recipe resumed_recipe(Recipe recipe, const Told& told, SaidBy said_by);
+
+// UserError when the knob is one of models that read other data than the recipe's, which reads this kind.
+void refuse_for_other_data(const Knob& knob, const Recipe& recipe, data::Kind reads, SaidBy said_by);
 
 // UserError unless `now` differs from what the run was made with only in what may change when a run is resumed. It names the
 // first difference.

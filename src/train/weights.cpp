@@ -342,9 +342,12 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
   }
   if (other.names.empty()) return said;
   if (!said.empty()) said += "; ";
+  const ProgramLoss loss = loss_of(program);
+  const bool of_tokens = loss.facts->unit == "tokens";
   return said + fmt::format("{} of {} {} for {}, this run has {}: {} from random values", fmt::join(other.names, " and "), source,
-                            other.names.size() == 1 ? "is" : "are", counted(other.classes, "class", "classes"),
-                            loss_of(program).classes, other.names.size() == 1 ? "it starts" : "they start");
+                            other.names.size() == 1 ? "is" : "are",
+                            counted(other.classes, of_tokens ? "token" : "class", of_tokens ? "tokens" : "classes"), loss.classes,
+                            other.names.size() == 1 ? "it starts" : "they start");
 }
 
 }  // namespace snug::train

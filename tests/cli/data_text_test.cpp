@@ -62,6 +62,17 @@ TEST(DataText, LearnsATokenizerThatInfoAndTokensTake) {
   EXPECT_EQ(json.at("tokens"), (std::vector<int>{'l', 'o', 'w', 'l', 'o', 'w', '!'}));
 }
 
+TEST(DataText, TokensOfALongTextAreAllInTheObject) {
+  const TemporaryFolder folder;
+  write(folder / "long.txt", repeated("a long text. ", 20'000));
+  write(folder / "empty.txt", "");
+  const Json json = Json::parse(run_in(folder.path(), {"data", "tokens", "long.txt", "--json"}).out);
+  EXPECT_EQ(json.at("data"), "long.txt");
+  EXPECT_EQ(json.at("tokenizer"), "bytes");
+  EXPECT_EQ(json.at("tokens").size(), 260'000U);
+  EXPECT_EQ(Json::parse(run_in(folder.path(), {"data", "tokens", "empty.txt", "--json"}).out).at("tokens"), Json::array());
+}
+
 TEST(DataText, CheckNamesBadFilesAndCountsWhatIsNotUtf8) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "texts");
@@ -103,7 +114,11 @@ TEST(DataText, WhatDoesNotFitIsRefusedInOneSentence) {
   EXPECT_TRUE(
       support::mentions(error({"data", "learn", "a.txt", "--vocabulary", "100", "--out", "x"}), {"100", "small", "256", "257"}));
   EXPECT_TRUE(support::mentions(error({"data", "learn", "nowhere", "--out", "x"}), {"'nowhere'", "learn"}));
-  EXPECT_TRUE(support::mentions(error({"data", "tokens", "nowhere.txt"}), {"nowhere.txt", "No such file"}));
+  EXPECT_TRUE(support::mentions(error({"data", "tokens", "nowhere.txt"}), {"'nowhere.txt'", "tokens"}));
+  std::filesystem::create_directory(folder / "empty");
+  EXPECT_TRUE(support::mentions(error({"data", "tokens", "empty"}), {"'empty'", "no text"}));
+  EXPECT_TRUE(support::mentions(error({"train", "gpt-1-32", "--data", "empty"}), {"gpt-1-32", "empty", "no .txt file"}));
+  EXPECT_TRUE(support::mentions(error({"train", "gpt-1-32", "--data", "cifar10"}), {"gpt-1-32", "cifar10", "images"}));
   EXPECT_TRUE(support::mentions(error({"data", "get", "embedded-text"}), {"embedded-text", "download"}));
 }
 

@@ -101,7 +101,7 @@ TEST(DataRecord, SaysTheFirstThingThatDiffers) {
   EXPECT_TRUE(support::mentions(difference([](auto& now) { now.mean[1] = 101; }), {"changed", "0.3", "101", "200", "100"}));
 }
 
-TEST(DataRecord, SaysTheFirstThingThatDiffersInATextOrItsTokens) {
+TEST(DataRecord, SaysTheFirstThingThatDiffersInAText) {
   const auto difference = [](const auto& change) {
     data::Description now = novel();
     change(now);
@@ -113,13 +113,6 @@ TEST(DataRecord, SaysTheFirstThingThatDiffersInATextOrItsTokens) {
               now.notes = {"a note"};
             }),
             "");
-  EXPECT_TRUE(support::mentions(difference([](auto& now) {
-                                  now.text.tokenizer = "gpt2";
-                                  now.text.vocabulary = 50257;
-                                  now.text.tokenizer_fingerprint = 8;
-                                  now.text.train_tokens = 200;
-                                }),
-                                {"gpt2", "50257", "bytes", "256"}));
   EXPECT_TRUE(support::mentions(difference([](auto& now) { now.text.length = 16; }), {"examples", "16", "8"}));
   EXPECT_TRUE(support::mentions(difference([](auto& now) { now.text.train_bytes = 901; }), {"901", "100", "testing", "900"}));
   EXPECT_TRUE(support::mentions(difference([](auto& now) { ++now.fingerprint; }), {"files", "names", "sizes"}));
@@ -127,6 +120,17 @@ TEST(DataRecord, SaysTheFirstThingThatDiffersInATextOrItsTokens) {
   EXPECT_TRUE(support::mentions(difference([](auto& now) { ++now.text.test_tokens; }), {"text has changed"}));
   EXPECT_TRUE(support::mentions(describe_difference(novel(), pets()), {"has images", "a text"}));
   EXPECT_TRUE(support::mentions(describe_difference(pets(), novel()), {"is a text", "images"}));
+}
+
+TEST(DataRecord, TheTokensOfAnotherTokenizerAreRefused) {
+  data::Description now = novel();
+  now.text.tokenizer = "another name of the same";
+  check_tokenizer(novel(), now.text);
+  now.text.tokenizer = "gpt2";
+  ++now.text.tokenizer_fingerprint;
+  const std::string refusal = support::message_of<UserError>([&] { check_tokenizer(novel(), now.text); });
+  EXPECT_TRUE(support::mentions(refusal, {"'gpt2'", "tokenizer", "--tokenizer"})) << refusal;
+  EXPECT_EQ(support::message_of<UserError>([&] { same_data(novel(), now, std::nullopt); }), refusal);
 }
 
 TEST(DataRecord, ARunGoesOnWithTheSameTextAlone) {

@@ -69,12 +69,12 @@ void TextFiles::add(const std::string& name, std::int64_t bytes) {
   buffer_.push_back(bytes_);
   bytes_ += bytes;
   if (buffer_.size() < kBuffered) return;
-  write_all(begins_, kWhat, std::as_bytes(std::span(buffer_)));
+  write_to_unnamed(begins_, kWhat, std::as_bytes(std::span(buffer_)));
   buffer_.clear();
 }
 
 void TextFiles::finish() {
-  write_all(begins_, kWhat, std::as_bytes(std::span(buffer_)));
+  write_to_unnamed(begins_, kWhat, std::as_bytes(std::span(buffer_)));
   buffer_ = {};
   names_.finish();
   if (names_.size() != 1) return;

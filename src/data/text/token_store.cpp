@@ -69,7 +69,7 @@ class StoredTokens : public TokenStore {
   static constexpr std::size_t kBuffered = 32'768;
 
   void flush() {
-    write_all(file_, kWhat, std::as_bytes(std::span(buffer_)));
+    write_to_unnamed(file_, kWhat, std::as_bytes(std::span(buffer_)));
     buffer_.clear();
   }
 

@@ -19,7 +19,7 @@ function showHead(report) {
   if (report.nonzero && report.nonzero < 1) parts.push(`${Number((100 * report.nonzero).toPrecision(4))}% of the convolutions’ weights`);
   if (report.compress_bits) parts.push(`activations in ${report.compress_bits} bits`);
   if (report.threads) parts.push(`${report.threads} thread${report.threads === 1 ? '' : 's'}`);
-  if (report.data) parts.push(report.data === 'random' ? 'random images' : `on ${report.data}`);
+  if (report.data) parts.push(report.data === 'random' ? `random ${unitOfSpeed((report.points && report.points[0]) || {})}` : `on ${report.data}`);
   if (report.run) parts.push(report.run);
   byId('subtitle').textContent = parts.join(', ');
 

@@ -4,7 +4,9 @@ const kPanels = [
   {title: 'Loss', keys: [['loss', 'training', 'model'], ['test_loss', 'test', 'optimizer']]},
   {title: 'Accuracy', keys: [['accuracy', 'training', 'model'], ['test_accuracy', 'test', 'optimizer']], percent: true},
   {title: 'Learning rate', keys: [['learning_rate', 'learning rate', 'gradient']], fromZero: true},
-  {title: 'Images a second', keys: [['images_per_second', 'images/s', 'activation']], fromZero: true},
+  ...['images', 'tokens', 'examples'].map((unit) => ({
+    title: `${unit[0].toUpperCase()}${unit.slice(1)} a second`, keys: [[`${unit}_per_second`, `${unit}/s`, 'activation']], fromZero: true,
+  })),
   {title: 'Memory', keys: [['measured_peak_bytes', 'measured peak of the arena', 'model'],
                            ['resident_bytes', 'resident, says the operating system', 'workspace']], bytes: true, fromZero: true},
   {title: 'Memory beside the arena', keys: [['process_overhead_bytes', 'resident in the process, at its most', 'workspace'],
