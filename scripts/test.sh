@@ -7,7 +7,7 @@ jobs=${JOBS:-$(nproc)}
 started=$SECONDS
 
 # Tests that take long and rarely find what the others do not: large models on plain kernels, whole searches, an integer program.
-long_tests='ExactInPlace\.|/Exact\.|IntegerProgram\.|Frontiers\.LessBudget|Zoo\..*/(resnet_18|resnet_50|vgg_16)_on_reference'
+long_tests='WorkspaceLimit\.EveryVariant|ExactInPlace\.|/Exact\.|IntegerProgram\.|Frontiers\.LessBudget|Zoo\..*/(resnet_18|resnet_50|vgg_16)_on_reference'
 
 # stage <name> <command...>: runs one check, says its name and its time.
 stage() {
