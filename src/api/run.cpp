@@ -1,12 +1,12 @@
 #include "api/run.h"
 
 #include "api/costs.h"
+#include "api/fitting_threads.h"
 #include "api/prepare.h"
 #include "api/process_budget.h"
 #include "api/resume_plan.h"
 #include "api/trained_data.h"
 #include "base/error.h"
-#include "base/threads.h"
 #include "io/plan_file.h"
 #include "report/reference_kernels.h"
 #include "settings/knobs.h"
@@ -32,11 +32,9 @@ void say_each(const std::vector<std::string>& notes, const RunSettings& settings
   for (const std::string& note : notes) settings.say(note);
 }
 
-// Read only: a run that is to stay inside its budget does not measure.
-Costs costs_of(const RunSettings& settings, const Backend& backend) {
-  Costs costs = find_costs(settings.costs, backend);
+// Costs are only read: a run that is to stay inside its budget does not measure.
+void say_note(const Costs& costs, const RunSettings& settings) {
   if (!costs.note.empty()) settings.say(costs.note);
-  return costs;
 }
 
 // From the recipe's `init`, if it has one.
@@ -99,14 +97,36 @@ Plan plan_from_file(const std::filesystem::path& path, settings::Recipe& recipe,
   return plan;
 }
 
+struct PlannedHere {
+  Backend backend;
+  Costs costs;
+  Fit fit;
+};
+
 // The plan for the recipe's budget; the recipe then says what was chosen.
-Fit plan_for_budget(settings::Recipe& recipe, const data::Description& data, const Backend& backend, const CostTable& costs,
-                    const RunSettings& settings) {
-  const FitRequest request = fit_request(recipe, data, costs);
-  Fit found = fit(request, backend);
-  say_each(unkept_limits(request, found.plan), settings);
-  if (recipe.budget_bytes) take_methods(found.plan.methods, recipe);
-  return found;
+PlannedHere plan_for_budget(settings::Recipe& recipe, const data::Description& data, const RunSettings& settings) {
+  PlannedHere here;
+  FitRequest request = fit_request(recipe, data);
+  const auto plan = [&](const Backend& backend) {
+    here.costs = find_costs(settings.costs, backend);
+    request.options.costs = here.costs.table();
+    here.fit = fit(request, backend);
+  };
+  here.backend = open_fitting_backend(recipe, plan, settings.say);
+  say_note(here.costs, settings);
+  say_each(unkept_limits(request, here.fit.plan), settings);
+  if (recipe.budget_bytes) take_methods(here.fit.plan.methods, recipe);
+  return here;
+}
+
+PlannedHere plan_from_its_file(settings::Recipe& recipe, const settings::Told& told, const data::Description& data,
+                               const RunSettings& settings) {
+  PlannedHere here{.backend = open_backend(recipe), .costs = {}, .fit = {}};
+  here.costs = find_costs(settings.costs, here.backend);
+  say_note(here.costs, settings);
+  here.fit.plan = plan_from_file(*settings.plan, recipe, told, data, here.backend, settings);
+  here.fit.plain_peak_bytes = plain_peak(recipe, data, here.backend);
+  return here;
 }
 
 // The record of the data that a run goes on with. UserError when the data is no longer what the run was trained on.
@@ -145,7 +165,7 @@ train::FoundSnapshot latest_snapshot(const train::RunFolder& folder, const RunSe
 void TrainingRun::describe_plan(const Costs& costs, const Backend& backend, const RunSettings& settings) {
   plan_context_ = {.budget = recipe_.budget_bytes,
                    .backend = std::string(backend.name),
-                   .threads = thread_count(static_cast<int>(recipe_.threads)),
+                   .threads = backend.threads,
                    .predicted_step_seconds = predict_step_seconds(costs, plan(), backend),
                    .costs = describe_source(costs),
                    .reference_kernels = report::reference_kernels(plan().program, backend)};
@@ -164,17 +184,9 @@ TrainingRun TrainingRun::begin(settings::Recipe recipe, const settings::Told& to
   const data::Description& data = dataset->description();
   say_each(data.notes, settings);
   loop_settings(recipe, data);  // complains before the search
-  const Backend backend = open_backend(recipe);
-  const Costs costs = costs_of(settings, backend);
-  Fit found;
-  if (settings.plan) {
-    found.plan = plan_from_file(*settings.plan, recipe, told, data, backend, settings);
-    found.plain_peak_bytes = plain_peak(recipe, data, backend);
-  } else {
-    found = plan_for_budget(recipe, data, backend, costs.table(), settings);
-  }
+  PlannedHere here = settings.plan ? plan_from_its_file(recipe, told, data, settings) : plan_for_budget(recipe, data, settings);
   recipe = with_whole_paths(std::move(recipe));
-  auto session = std::make_unique<train::Session>(std::move(found.plan), backend, recipe.seed,
+  auto session = std::make_unique<train::Session>(std::move(here.fit.plan), here.backend, recipe.seed,
                                                   recipe.init ? train::Start::from_file : train::Start::drawn);
   configure(*session, recipe);
   begin_with_weights(recipe, *session, settings);
@@ -184,8 +196,8 @@ TrainingRun TrainingRun::begin(settings::Recipe recipe, const settings::Told& to
   run.progress_ = {.data = data, .recipe = settings::print_recipe(recipe)};
   run.dataset_ = std::move(dataset);
   run.session_ = std::move(session);
-  run.plain_peak_bytes_ = found.plain_peak_bytes;
-  run.describe_plan(costs, backend, settings);
+  run.plain_peak_bytes_ = here.fit.plain_peak_bytes;
+  run.describe_plan(here.costs, here.backend, settings);
   return run;
 }
 
@@ -201,11 +213,16 @@ TrainingRun TrainingRun::resume(const settings::Told& told, const RunSettings& s
     refuse_for_other_data(settings::knob(key), recipe, dataset->description().kind, settings.said_by);
   say_each(dataset->description().notes, settings);
   const data::Description data = data_to_resume(folder, latest, dataset->description(), settings);
-  const Backend backend = open_backend(recipe);
-  const Costs costs = costs_of(settings, backend);
   const std::string saved =
       latest.snapshot ? latest.snapshot->plan : io::print_plan(io::read_plan_file_of_run(folder.plan_path()));
-  ResumedPlan resumed = plan_to_resume(saved, recipe, data, backend, costs.table());
+  Costs costs;
+  ResumedPlan resumed;
+  const auto plan = [&](const Backend& with) {
+    costs = find_costs(settings.costs, with);
+    resumed = plan_to_resume(saved, recipe, data, with, costs.table());
+  };
+  const Backend backend = open_fitting_backend(recipe, plan, settings.say);
+  say_note(costs, settings);
 
   TrainingRun run(recipe, std::move(folder));
   run.settings_ = loop_settings(recipe, data);

@@ -4,6 +4,7 @@
 
 #include "api/access.h"
 #include "api/costs.h"
+#include "api/fitting_threads.h"
 #include "api/memory_summary.h"
 #include "api/prepare.h"
 #include "base/error.h"
@@ -168,17 +169,20 @@ train::Examples Trainer::Impl::check(std::span<const Input> inputs) {
 
 Trainer::Impl::Impl(const Model& model, const settings::Recipe& recipe, std::uint64_t seed, const std::string& costs_choice,
                     bool checking) {
-  Backend backend = open_backend(recipe);
-  const Costs costs = find_costs(costs_choice == "machine" ? std::nullopt : std::optional(costs_choice), backend);
   const auto program_of = [&](std::int64_t microbatch) {
     Program program =
         Access::of(model).program({.batch = microbatch, .statistics_group = recipe.methods.statistics_group.value_or(0)});
     finish_model(program, recipe);
     return program;
   };
-  FitRequest request = request_of(program_of, recipe, costs.table());
+  FitRequest request = request_of(program_of, recipe);
   if (checking) request.options.red_zone = Bytes(128);
-  Fit found = fit(request, backend);
+  Fit found;
+  const auto plan = [&](const Backend& with) {
+    request.options.costs = find_costs(costs_choice == "machine" ? std::nullopt : std::optional(costs_choice), with).table();
+    found = fit(request, with);
+  };
+  Backend backend = open_fitting_backend(recipe, plan, [](const std::string& /*said*/) {});
   memory = summarize(found.plan, found.plain_peak_bytes);
   predicted_step_seconds = step_seconds(request.options.costs, found.plan.program);
   session = std::make_unique<train::Session>(std::move(found.plan), std::move(backend), seed);

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "api/costs.h"
+#include "api/fitting_threads.h"
 #include "api/prepare.h"
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/threads.h"
 #include "cli/output.h"
 #include "cli/recipe_flags.h"
 #include "io/file_io.h"
@@ -54,16 +54,20 @@ Planned make_plan(const Flags& flags, const PassOptions& passes) {
   if (!has_data) recipe.data = "random";
   const data::Description data = has_data ? open_data(recipe)->description() : random_description(recipe);
   note_each(data.notes);
-  Backend backend = open_backend(recipe);
   FitRequest request = fit_request(recipe, data);
   request.options.passes = passes;
-  const Costs costs = costs_of(flags, request, backend);
-  request.options.costs = costs.table();
-  Fit found = fit(request, backend);
+  Costs costs;
+  Fit found;
+  const auto plan = [&](const Backend& backend) {
+    costs = costs_of(flags, request, backend);
+    request.options.costs = costs.table();
+    found = fit(request, backend);
+  };
+  Backend backend = open_fitting_backend(recipe, plan, [](const std::string& said) { note("snug: " + said); });
   note_each(unkept_limits(request, found.plan));
   report::PlanContext context{.budget = recipe.budget_bytes,
                               .backend = std::string(backend.name),
-                              .threads = thread_count(static_cast<int>(recipe.threads)),
+                              .threads = backend.threads,
                               .predicted_step_seconds = predict_step_seconds(costs, found.plan, backend),
                               .costs = describe_source(costs),
                               .reference_kernels = report::reference_kernels(found.plan.program, backend)};

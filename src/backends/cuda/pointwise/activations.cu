@@ -16,16 +16,16 @@ struct Gradient {
   __device__ float operator()(float dy, float x) const { return dy * F::slope(x); }
 };
 
-// body(F{}) for the activation.
-template <typename Body>
+// body(F{}) for the activation of values stored as T.
+template <typename T, typename Body>
 void with_activation(Activation kind, const Body& body) {
   switch (kind) {
     case Activation::gelu:
-      return body(Gelu{});
+      return body(Gelu<MathFor<T>>{});
     case Activation::gelu_by_tanh:
-      return body(GeluByTanh{});
+      return body(GeluByTanh<MathFor<T>>{});
     case Activation::silu:
-      return body(Silu{});
+      return body(Silu<MathFor<T>>{});
   }
 }
 
@@ -33,7 +33,7 @@ void with_activation(Activation kind, const Body& body) {
 
 template <typename T>
 void activation(cudaStream_t stream, Activation kind, const T* x, T* y, std::int64_t count) {
-  with_activation(kind, [&]<typename F>(F /*tag*/) {
+  with_activation<T>(kind, [&]<typename F>(F /*tag*/) {
     map_one<<<pack_blocks<T>(count), kThreads, 0, stream>>>(Value<F>{}, x, y, static_cast<std::uint32_t>(count));
   });
   check_launch("cuda_activation");
@@ -41,7 +41,7 @@ void activation(cudaStream_t stream, Activation kind, const T* x, T* y, std::int
 
 template <typename T>
 void activation_grad(cudaStream_t stream, Activation kind, const T* dy, const T* x, T* dx, const T* addend, std::int64_t count) {
-  with_activation(kind, [&]<typename F>(F /*tag*/) {
+  with_activation<T>(kind, [&]<typename F>(F /*tag*/) {
     map_two<<<pack_blocks<T>(count), kThreads, 0, stream>>>(Gradient<F>{}, dy, x, dx, addend, static_cast<std::uint32_t>(count));
   });
   check_launch("cuda_activation_grad");

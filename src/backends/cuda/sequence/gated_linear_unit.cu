@@ -40,16 +40,16 @@ __global__ void __launch_bounds__(kThreads)
   store<V>(dx + at + half, values);
 }
 
-// body(F{}) for the activation.
-template <typename Body>
+// body(F{}) for the activation of values stored as T.
+template <typename T, typename Body>
 void with_activation(Gate activation, const Body& body) {
   switch (activation) {
     case Gate::sigmoid:
-      return body(Sigmoid{});
+      return body(Sigmoid<MathFor<T>>{});
     case Gate::silu:
-      return body(Silu{});
+      return body(Silu<MathFor<T>>{});
     case Gate::gelu_by_tanh:
-      return body(GeluByTanh{});
+      return body(GeluByTanh<MathFor<T>>{});
   }
 }
 
@@ -57,7 +57,7 @@ void with_activation(Gate activation, const Body& body) {
 
 template <typename T>
 void gated_linear_unit(cudaStream_t stream, Gate activation, const T* x, T* y, std::uint32_t rows, std::uint32_t half) {
-  with_activation(activation, [&]<typename F>(F tag) {
+  with_activation<T>(activation, [&]<typename F>(F tag) {
     constexpr int V = kPack<T>;
     if (half % V == 0) {
       const std::uint32_t packs = rows * (half / V);
@@ -72,7 +72,7 @@ void gated_linear_unit(cudaStream_t stream, Gate activation, const T* x, T* y, s
 template <typename T>
 void gated_linear_unit_grad(cudaStream_t stream, Gate activation, const T* dy, const T* x, T* dx, std::uint32_t rows,
                             std::uint32_t half) {
-  with_activation(activation, [&]<typename F>(F tag) {
+  with_activation<T>(activation, [&]<typename F>(F tag) {
     constexpr int V = kPack<T>;
     if (half % V == 0) {
       const std::uint32_t packs = rows * (half / V);

@@ -1,9 +1,10 @@
+#include <type_traits>
+
 #include "backends/cuda/norm/columns.cuh"
 #include "backends/cuda/sequence/row_norm.h"
 #include "backends/cuda/sequence/warp.cuh"
 
-// A row is read once from memory and again, for its statistics, from the cache. The sums of a lane are in float, those of a row
-// in double, always in the same order.
+// The sums of a lane are in float, those of a row in double, always in the same order.
 
 namespace snug::backends::cuda::launch {
 
@@ -19,72 +20,94 @@ struct Place {
   __device__ Place() : row(blockIdx.x * kRowsPerBlock + threadIdx.x / kWarp), lane(threadIdx.x % kWarp) {}
 };
 
-template <typename T, int V>
+// A lane's packs of its warp's row: every 32nd. At most `Held` of them are read once and stay in registers; with Held = 0 there
+// may be any number, read anew (from the cache) each time.
+template <typename T, int V, int Held>
+class LaneOfRow {
+ public:
+  __device__ LaneOfRow(const T* row, std::uint32_t vectors, unsigned lane) : row_(row), vectors_(vectors), lane_(lane) {
+#pragma unroll
+    for (int i = 0; i < Held; ++i) {
+      if (at(i) < vectors_) held_[i] = load<V>(row_ + at(i) * V);
+    }
+  }
+
+  // f(first column, pack)
+  template <typename F>
+  __device__ void for_each(const F& f) const {
+    if constexpr (Held > 0) {
+#pragma unroll
+      for (int i = 0; i < Held; ++i) {
+        if (at(i) < vectors_) f(at(i) * V, held_[i]);
+      }
+    } else {
+#pragma unroll 4
+      for (std::uint32_t i = lane_; i < vectors_; i += kWarp) f(i * V, load<V>(row_ + i * V));
+    }
+  }
+
+ private:
+  __device__ std::uint32_t at(int i) const { return lane_ + i * kWarp; }
+
+  const T* row_;
+  std::uint32_t vectors_, lane_;
+  Pack<T, V> held_[Held > 0 ? Held : 1];
+};
+
+template <typename T, int V, int Held>
 __global__ void __launch_bounds__(kThreads) layer_norm_kernel(LayerNormOperands<T> o, float epsilon, RowNormShape shape) {
   const Place place;
   if (place.row >= shape.rows) return;  // the whole warp
-  const T* x = o.x + std::size_t{place.row} * shape.columns;
-  T* y = o.y + std::size_t{place.row} * shape.columns;
-  const std::uint32_t vectors = shape.columns / V;
+  const std::size_t first = std::size_t{place.row} * shape.columns;
+  const LaneOfRow<T, V, Held> x(o.x + first, shape.columns / V, place.lane);
   float sum = 0;
-#pragma unroll 4
-  for (std::uint32_t i = place.lane; i < vectors; i += kWarp) {
-    const Pack<T, V> pack = load<V>(x + i * V);
+  x.for_each([&](std::uint32_t /*column*/, const Pack<T, V>& pack) {
 #pragma unroll
     for (int v = 0; v < V; ++v) sum += widen(pack.at[v]);
-  }
+  });
   const auto mean = static_cast<float>(sum_of_warp(double{sum}) / shape.columns);
   float squares = 0;
-#pragma unroll 4
-  for (std::uint32_t i = place.lane; i < vectors; i += kWarp) {
-    const Pack<T, V> pack = load<V>(x + i * V);
+  x.for_each([&](std::uint32_t /*column*/, const Pack<T, V>& pack) {
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       const float difference = widen(pack.at[v]) - mean;
       squares += difference * difference;
     }
-  }
+  });
   const double variance = sum_of_warp(double{squares}) / shape.columns;
   const auto inverse = static_cast<float>(1.0 / sqrt(variance + static_cast<double>(epsilon)));
-#pragma unroll 2
-  for (std::uint32_t i = place.lane; i < vectors; i += kWarp) {
-    Pack<T, V> pack = load<V>(x + i * V);
-    const Pack<float, V> weight = load<V>(o.weight + i * V);
-    const Pack<float, V> bias = load<V>(o.bias + i * V);
+  x.for_each([&](std::uint32_t column, Pack<T, V> pack) {
+    const Pack<float, V> weight = load<V>(o.weight + column);
+    const Pack<float, V> bias = load<V>(o.bias + column);
 #pragma unroll
     for (int v = 0; v < V; ++v) pack.at[v] = narrow<T>((widen(pack.at[v]) - mean) * inverse * weight.at[v] + bias.at[v]);
-    store<V>(y + i * V, pack);
-  }
+    store<V>(o.y + first + column, pack);
+  });
   if (place.lane == 0) {
     o.mean[place.row] = mean;
     o.inverse_std[place.row] = inverse;
   }
 }
 
-template <typename T, int V>
+template <typename T, int V, int Held>
 __global__ void __launch_bounds__(kThreads) rms_norm_kernel(RmsNormOperands<T> o, float epsilon, RowNormShape shape) {
   const Place place;
   if (place.row >= shape.rows) return;  // the whole warp
-  const T* x = o.x + std::size_t{place.row} * shape.columns;
-  T* y = o.y + std::size_t{place.row} * shape.columns;
-  const std::uint32_t vectors = shape.columns / V;
+  const std::size_t first = std::size_t{place.row} * shape.columns;
+  const LaneOfRow<T, V, Held> x(o.x + first, shape.columns / V, place.lane);
   float squares = 0;
-#pragma unroll 4
-  for (std::uint32_t i = place.lane; i < vectors; i += kWarp) {
-    const Pack<T, V> pack = load<V>(x + i * V);
+  x.for_each([&](std::uint32_t /*column*/, const Pack<T, V>& pack) {
 #pragma unroll
     for (int v = 0; v < V; ++v) squares += widen(pack.at[v]) * widen(pack.at[v]);
-  }
+  });
   const double mean_square = sum_of_warp(double{squares}) / shape.columns;
   const auto inverse = static_cast<float>(1.0 / sqrt(mean_square + static_cast<double>(epsilon)));
-#pragma unroll 2
-  for (std::uint32_t i = place.lane; i < vectors; i += kWarp) {
-    Pack<T, V> pack = load<V>(x + i * V);
-    const Pack<float, V> weight = load<V>(o.weight + i * V);
+  x.for_each([&](std::uint32_t column, Pack<T, V> pack) {
+    const Pack<float, V> weight = load<V>(o.weight + column);
 #pragma unroll
     for (int v = 0; v < V; ++v) pack.at[v] = narrow<T>(widen(pack.at[v]) * inverse * weight.at[v]);
-    store<V>(y + i * V, pack);
-  }
+    store<V>(o.y + first + column, pack);
+  });
   if (place.lane == 0) o.inverse_rms[place.row] = inverse;
 }
 
@@ -180,23 +203,32 @@ unsigned blocks_of(const RowNormShape& shape) { return blocks_for(shape.rows, kR
 
 }  // namespace
 
+// body(vector, held) with the number of values in a pack and of packs that a lane holds, as constants.
+template <typename T, typename Body>
+void with_lanes(const RowNormShape& shape, const Body& body) {
+  using std::integral_constant;
+  constexpr int V = kPack<T>;
+  if (shape.columns % V != 0) return body(integral_constant<int, 1>{}, integral_constant<int, 0>{});
+  const std::uint32_t packs = (shape.columns / V + kWarp - 1) / kWarp;
+  if (packs <= 3) return body(integral_constant<int, V>{}, integral_constant<int, 3>{});
+  if (packs <= 4) return body(integral_constant<int, V>{}, integral_constant<int, 4>{});
+  if (packs <= 8) return body(integral_constant<int, V>{}, integral_constant<int, 8>{});
+  body(integral_constant<int, V>{}, integral_constant<int, 0>{});
+}
+
 template <typename T>
 void layer_norm(cudaStream_t stream, const LayerNormOperands<T>& operands, float epsilon, const RowNormShape& shape) {
-  if (shape.columns % kPack<T> == 0) {
-    layer_norm_kernel<T, kPack<T>><<<blocks_of(shape), kThreads, 0, stream>>>(operands, epsilon, shape);
-  } else {
-    layer_norm_kernel<T, 1><<<blocks_of(shape), kThreads, 0, stream>>>(operands, epsilon, shape);
-  }
+  with_lanes<T>(shape, [&](auto vector, auto held) {
+    layer_norm_kernel<T, vector.value, held.value><<<blocks_of(shape), kThreads, 0, stream>>>(operands, epsilon, shape);
+  });
   check_launch("cuda_layer_norm");
 }
 
 template <typename T>
 void rms_norm(cudaStream_t stream, const RmsNormOperands<T>& operands, float epsilon, const RowNormShape& shape) {
-  if (shape.columns % kPack<T> == 0) {
-    rms_norm_kernel<T, kPack<T>><<<blocks_of(shape), kThreads, 0, stream>>>(operands, epsilon, shape);
-  } else {
-    rms_norm_kernel<T, 1><<<blocks_of(shape), kThreads, 0, stream>>>(operands, epsilon, shape);
-  }
+  with_lanes<T>(shape, [&](auto vector, auto held) {
+    rms_norm_kernel<T, vector.value, held.value><<<blocks_of(shape), kThreads, 0, stream>>>(operands, epsilon, shape);
+  });
   check_launch("cuda_rms_norm");
 }
 
