@@ -27,7 +27,7 @@ constexpr std::int64_t kManyCandidates =
     24;                                   // where there may be fewer, only those that are most often on the frontier are tried
 constexpr std::int64_t kMostLimits = 12;  // for each size of microbatch
 constexpr std::int64_t kFewLimits = 6;    // where there may be fewer candidates
-constexpr int kMostHalvings = 3;          // of the room that the largest workspace takes
+constexpr unsigned kMostHalvings = 3;     // of the room that the largest workspace takes
 
 std::int64_t count_within(std::int64_t nodes_in_all, std::int64_t nodes_each, std::int64_t least, std::int64_t most) {
   return std::clamp(nodes_in_all / std::max<std::int64_t>(nodes_each, 1), least, most);
@@ -354,20 +354,29 @@ class Search {
     consider_all(points);
   }
 
-  // Tries the points on the frontier so far, or only its smallest,
-  // with less workspace for every kernel, where bytes matter most.
+  // Tries the points on the frontier so far, or only its smallest, with less workspace for every kernel, where bytes matter most:
+  // half of what the largest takes, a quarter, ... A limit that was kept to already would give the same plan again.
   void try_less_workspace(bool tries_many) {
     std::vector<Candidate> front = on_frontier(candidates_);
     if (!tries_many) front.erase(front.begin(), front.end() - 1);
-    std::vector<FrontierPoint> points;
-    for (const Candidate& candidate : front) {
-      if (candidate.largest_workspace == Bytes(0)) continue;
-      for (int halvings = 1; halvings <= kMostHalvings; ++halvings) {
-        points.push_back(candidate.point);
-        points.back().methods.workspace_limit = Bytes(candidate.largest_workspace.count() >> static_cast<unsigned>(halvings));
+    std::vector<Bytes> largest;  // under the last limit that was tried
+    for (const Candidate& candidate : front) largest.push_back(candidate.largest_workspace);
+    for (unsigned halvings = 1; halvings <= kMostHalvings; ++halvings) {
+      std::vector<FrontierPoint> points;
+      std::vector<std::size_t> of_candidate;
+      for (std::size_t i = 0; i < front.size(); ++i) {
+        const Bytes limit(front[i].largest_workspace.count() >> halvings);
+        if (largest[i] <= limit) continue;
+        points.push_back(front[i].point);
+        points.back().methods.workspace_limit = limit;
+        of_candidate.push_back(i);
+      }
+      const std::vector<std::optional<Candidate>> found = consider_all(points);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        // Where kernels are missing, they are with less.
+        largest[of_candidate[i]] = found[i] ? found[i]->largest_workspace : Bytes(0);
       }
     }
-    consider_all(points);
   }
 
   bool all_have_kernels(const Program& program, Bytes workspace_limit) const {
