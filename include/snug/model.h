@@ -115,6 +115,8 @@ class Layers {
   Tensor gated_linear_unit(const std::string& name, Tensor x, Gate gate = Gate::silu);
   Tensor rotary(const std::string& name, Tensor qkv, const AttentionOptions& options, double base = 10000);
   Tensor attention(const std::string& name, Tensor qkv, const AttentionOptions& options);
+  // Queries [.., heads * size] with keys and values [.., 2 kv_heads * size] that come from elsewhere, of which each sees all.
+  Tensor cross_attention(const std::string& name, Tensor q, Tensor kv, const AttentionOptions& options);
 
   // What no layer above covers: any op of Snug's, by the name that `snug plan --dump-after differentiate` prints it with, and
   // parameters for it. The op's first result, and those beside it, are the tensors.

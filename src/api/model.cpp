@@ -103,6 +103,10 @@ Tensor Layers::attention(const std::string& name, Tensor qkv, const AttentionOpt
   return tensor(impl_.builder.attention(name, impl_.value(qkv), options));
 }
 
+Tensor Layers::cross_attention(const std::string& name, Tensor q, Tensor kv, const AttentionOptions& options) {
+  return tensor(impl_.builder.cross_attention(name, impl_.value(q), impl_.value(kv), options));
+}
+
 Tensor Layers::dropout(const std::string& name, Tensor x, double probability) {
   return tensor(impl_.builder.dropout(name, impl_.value(x), probability));
 }

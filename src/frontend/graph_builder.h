@@ -61,6 +61,8 @@ class GraphBuilder {
   // Rotates queries and keys of [.., (heads + 2 kv_heads) * size] by their positions.
   ValueId rotary(const std::string& name, ValueId qkv, const AttentionOptions& options, double base = 10000);
   ValueId attention(const std::string& name, ValueId qkv, const AttentionOptions& options);
+  // Queries [.., heads * size] with keys and values [.., 2 kv_heads * size] that come from elsewhere, of which each sees all.
+  ValueId cross_attention(const std::string& name, ValueId q, ValueId kv, const AttentionOptions& options);
 
   // Any op with plain inputs; `name` becomes its layer and the name of its first output.
   std::vector<ValueId> emit(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});

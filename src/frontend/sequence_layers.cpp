@@ -82,6 +82,20 @@ ValueId GraphBuilder::attention(const std::string& name, ValueId qkv, const Atte
   return emit(name, ops::attention, {qkv, read(program_.scalars)}, attributes).front();
 }
 
+ValueId GraphBuilder::cross_attention(const std::string& name, ValueId q, ValueId kv, const AttentionOptions& options) {
+  const Shape& queries = type_of(q).shape;
+  if (queries.rank() != 2 || options.heads < 1 || queries[1] % options.heads != 0)
+    throw_user_error("layer '{}': queries {} do not split into {} heads", name, to_string(queries), options.heads);
+  Attributes attributes{{"heads", options.heads},
+                        {"kv_heads", kv_heads_of(options)},
+                        {"scale", 1 / std::sqrt(static_cast<double>(queries[1] / options.heads))},
+                        {"dropout", options.dropout},
+                        {"key", options.dropout > 0 ? ++random_keys_ : 0},
+                        {"key_rows_per_example", rows_of_each_example(name, type_of(kv))}};
+  set_rows_per_example(attributes, rows_of_each_example(name, type_of(q)));
+  return emit(name, ops::cross_attention, {q, kv, read(program_.scalars)}, attributes).front();
+}
+
 void GraphBuilder::linear_cross_entropy(const std::string& name, ValueId x, ValueId weight, double label_smoothing) {
   const ValueId labels = input("labels", {.dtype = DType::i32, .shape = {type_of(x).shape[0]}});
   Attributes attributes{{"label_smoothing", label_smoothing}};

@@ -50,25 +50,29 @@ struct Attention {
   double dropout = 0;
   Integers lengths = {};  // of three examples; empty: none
   std::int64_t valid = 3;
+  std::int64_t key_length = 0;  // of cross attention; 0: attention
 };
 
 GradientCase attention(const Attention& a) {
   GradientCase result{.name = a.name,
                       .build =
                           [a](GraphBuilder& b) {
-                            const ValueId qkv = operand(b, "qkv", {3 * a.length, (a.heads + 2 * a.kv_heads) * a.head_size});
-                            std::vector<ValueId> inputs{qkv, b.scalars()};
+                            Attributes attributes{{"heads", a.heads}, {"kv_heads", a.kv_heads},
+                                                  {"scale", 1.3},     {"dropout", a.dropout},
+                                                  {"key", kOne},      {"rows_per_example", a.length}};
+                            std::vector<ValueId> inputs;
+                            if (a.key_length > 0) {
+                              attributes.set("key_rows_per_example", a.key_length);
+                              inputs = {operand(b, "q", {3 * a.length, a.heads * a.head_size}),
+                                        operand(b, "kv", {3 * a.key_length, 2 * a.kv_heads * a.head_size})};
+                            } else {
+                              attributes.set("causal", kOne * (a.causal ? 1 : 0));
+                              inputs = {operand(b, "qkv", {3 * a.length, (a.heads + 2 * a.kv_heads) * a.head_size})};
+                            }
+                            inputs.push_back(b.scalars());
                             if (!a.lengths.empty()) inputs.push_back(staged(b, "lengths", 3));
-                            const ValueId y = b.emit("attention", ops::attention, inputs,
-                                                     {{"heads", a.heads},
-                                                      {"kv_heads", a.kv_heads},
-                                                      {"causal", kOne * (a.causal ? 1 : 0)},
-                                                      {"scale", 1.3},
-                                                      {"dropout", a.dropout},
-                                                      {"key", kOne},
-                                                      {"rows_per_example", a.length}})
-                                                  .front();
-                            loss_of_rows(b, y, 3);
+                            const OpDef& op = a.key_length > 0 ? ops::cross_attention : ops::attention;
+                            loss_of_rows(b, b.emit("attention", op, inputs, attributes).front(), 3);
                           },
                       .valid = a.valid};
   if (!a.lengths.empty()) result.indices = {{"lengths", a.lengths}};
@@ -196,6 +200,12 @@ std::vector<GradientCase> sequence_gradient_cases() {
   cases.push_back(attention({.name = "attention_with_lengths", .causal = false, .lengths = {5, 3, 0}}));
   cases.push_back(attention({.name = "attention_causal_with_lengths", .kv_heads = 1, .lengths = {2, 1000, -7}, .valid = 2}));
   cases.push_back(attention({.name = "attention_with_dropout", .causal = false, .dropout = 0.4}));
+  cases.push_back(attention({.name = "cross_attention", .key_length = 4}));
+  cases.push_back(
+      attention({.name = "cross_attention_of_grouped_heads", .length = 3, .heads = 4, .kv_heads = 2, .key_length = 7}));
+  cases.push_back(attention({.name = "cross_attention_with_lengths", .lengths = {6, 3, 0}, .key_length = 6}));
+  cases.push_back(
+      attention({.name = "cross_attention_with_dropout", .dropout = 0.4, .lengths = {2, 9, -1}, .valid = 2, .key_length = 3}));
   cases.push_back(attention({.name = "attention_with_all", .heads = 4, .dropout = 0.3, .lengths = {4, 5, 1}}));
   cases.push_back(linear_cross_entropy({.name = "linear_cross_entropy"}));
   cases.push_back(linear_cross_entropy({.name = "linear_cross_entropy_smoothed", .classes = 7, .smoothing = 0.2}));

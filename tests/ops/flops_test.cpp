@@ -42,6 +42,15 @@ TEST(Flops, OfAttentionCountTheHalfThatACausalOneComputes) {
   }
 }
 
+TEST(Flops, OfCrossAttentionCountEveryQueryWithEveryKey) {
+  // 2 examples of 6 queries and 5 keys, otherwise as above
+  const std::string of = "heads=4, kv_heads=2, scale=0.5, dropout=0.1, key=1, rows_per_example=6, key_rows_per_example=5";
+  const std::string q = "f32[12x32]", kv = "f32[10x32]", scalars = "u8[64]";
+  constexpr std::int64_t kPairs = 2LL * 4 * 6 * 5;
+  EXPECT_EQ(flops("cross_attention", {q, kv, scalars}, of), kPairs * (2 * 2 * 8 + 5));
+  EXPECT_EQ(flops("cross_attention_grad", {q, q, kv, q, "f32[12x4]", scalars}, of), kPairs * (5 * 2 * 8 + 6));
+}
+
 TEST(Flops, OfAClassifierWithItsLossAreThoseOfItsProducts) {
   const std::vector<std::string> inputs{"f32[6x8]", "f32[100x8]", "i32[6]", "u8[64]"};
   EXPECT_EQ(flops("linear_cross_entropy", inputs, "label_smoothing=0.0"), 6 * 100 * (2 * 8 + 5));

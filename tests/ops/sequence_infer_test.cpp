@@ -111,6 +111,26 @@ TEST(InferSequence, Attention) {
                                 {"attention_grad_probabilities", "qkv", "f16[6x16]", "f16[6x12]"}));
 }
 
+TEST(InferSequence, CrossAttention) {
+  const std::string rest = ", scale=0.5, dropout=0.0, key=1, rows_per_example=3, key_rows_per_example=5";
+  const std::string q = "f16[6x16]", kv = "f16[10x8]", of = "heads=4, kv_heads=1" + rest;
+  EXPECT_EQ(infer("cross_attention", {q, kv, kScalars}, of), "f16[6x16] f32[6x4]");
+  EXPECT_EQ(infer("cross_attention", {q, kv, kScalars, "i32[2]"}, of), "f16[6x16] f32[6x4]");
+  EXPECT_EQ(infer("cross_attention_grad", {q, q, kv, q, "f32[6x4]", kScalars}, of), "f16[6x16] f16[10x8]");
+
+  const auto refused = [&](const std::vector<std::string>& inputs, const std::vector<std::string>& facts) {
+    EXPECT_TRUE(support::mentions(infer("cross_attention", inputs, of), facts));
+  };
+  refused({"f16[6x18]", kv, kScalars}, {"18", "4", "heads"});
+  refused({q, "f16[10x12]", kScalars}, {"12", "1", "4", "columns"});
+  refused({q, "f16[9x8]", kScalars}, {"9", "5", "2", "examples"});
+  refused({q, "bf16[10x8]", kScalars}, {"f16", "bf16"});
+  refused({q, kv, kScalars, "i32[10]"}, {"lengths", "[10]", "[2]"});
+  EXPECT_TRUE(support::mentions(infer("cross_attention", {q, kv, kScalars}, "heads=4, kv_heads=3" + rest), {"4", "3", "evenly"}));
+  EXPECT_TRUE(
+      support::mentions(infer("cross_attention_grad", {q, q, kv, q, "f32[6x3]", kScalars}, of), {"log_sum_exp", "[6x4]"}));
+}
+
 TEST(InferSequence, LinearCrossEntropy) {
   const std::string of = "label_smoothing=0.1, rows_per_example=3";
   const std::vector<std::string> inputs{"bf16[6x8]", "bf16[100x8]", "i32[6]", kScalars};

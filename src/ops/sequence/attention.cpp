@@ -34,15 +34,35 @@ AttentionGeometry AttentionGeometry::from(const Shape& qkv, const Attributes& at
   const std::int64_t length = rows_per_example(attributes);
   return {.examples = qkv[0] / length,
           .length = length,
+          .key_length = length,
           .heads = heads.count,
           .kv_heads = heads.of_keys,
           .head_size = heads.size,
-          .causal = causal == 1};
+          .causal = causal == 1,
+          .apart = false};
 }
 
 std::int64_t AttentionGeometry::pairs() const {
   const std::int64_t even = length % 2 == 0 ? length / 2 : length, odd = length % 2 == 0 ? length + 1 : (length + 1) / 2;
-  return count_operations(examples * heads, causal ? count_operations(even, odd) : count_operations(length, length));
+  return count_operations(examples * heads, causal ? count_operations(even, odd) : count_operations(length, key_length));
+}
+
+std::int64_t attention_flops(const AttentionGeometry& g, PairWork work) {
+  return count_operations(g.pairs(), 2 * work.products * g.head_size + work.beside);
+}
+
+void require_attention_rest(const OpCall& call, std::size_t first, const AttentionGeometry& g) {
+  require_scalars(call.inputs[first]);
+  if (call.inputs.size() > first + 1) {
+    const Type& lengths = call.inputs[first + 1];
+    require_shape(lengths, {g.examples}, "the lengths");
+    if (lengths.dtype != DType::i32) throw_user_error("the lengths are {}; they must be i32", name_of(lengths.dtype));
+  }
+  call.attributes.real("scale");
+  const double rate = call.attributes.real("dropout");
+  if (!(rate >= 0 && rate < 1)) throw_user_error("dropout {} is not in [0, 1)", rate);
+  const std::int64_t key = call.attributes.integer("key");
+  if (key < 0 || key > kMostDropoutKey) throw_user_error("the key {} is not in 0 to {}", key, kMostDropoutKey);
 }
 
 namespace {
@@ -54,24 +74,7 @@ AttentionGeometry geometry(const OpCall& call, std::size_t qkv) {
   return AttentionGeometry::from(type.shape, call.attributes);
 }
 
-// (..., scalars, lengths?) from input `first` on, and the attributes.
-void require_rest(const OpCall& call, std::size_t first, const AttentionGeometry& g) {
-  require_scalars(call.inputs[first]);
-  if (call.inputs.size() > first + 1) {
-    const Type& lengths = call.inputs[first + 1];
-    require_shape(lengths, {g.examples}, "the lengths");
-    if (lengths.dtype != DType::i32) throw_user_error("the lengths are {}; they must be i32", name_of(lengths.dtype));
-  }
-  call.attributes.real("scale");
-  const double dropout = call.attributes.real("dropout");
-  if (!(dropout >= 0 && dropout < 1)) throw_user_error("dropout {} is not in [0, 1)", dropout);
-  const std::int64_t key = call.attributes.integer("key");
-  if (key < 0 || key > kMostDropoutKey) throw_user_error("the key {} is not in 0 to {}", key, kMostDropoutKey);
-}
-
-Type result_type(const Type& qkv, const AttentionGeometry& g) {
-  return {.dtype = qkv.dtype, .shape = {qkv.shape[0], g.heads * g.head_size}};
-}
+Type result_type(const Type& qkv, const AttentionGeometry& g) { return {.dtype = qkv.dtype, .shape = {qkv.shape[0], g.width()}}; }
 
 Type probabilities_type(const Type& qkv, const AttentionGeometry& g) {
   return {.dtype = qkv.dtype, .shape = {qkv.shape[0], g.heads * g.length}};
@@ -81,7 +84,7 @@ std::vector<Type> infer(const OpCall& call) {
   require_inputs(call, 2, 3);
   const Type& qkv = call.inputs[0];
   const AttentionGeometry g = geometry(call, 0);
-  require_rest(call, 1, g);
+  require_attention_rest(call, 1, g);
   return {result_type(qkv, g), {.dtype = statistics_dtype(qkv.dtype), .shape = {qkv.shape[0], g.heads}}};
 }
 
@@ -90,7 +93,7 @@ std::vector<Type> infer_grad(const OpCall& call) {
   require_inputs(call, 5, 6);
   const Type& qkv = call.inputs[1];
   const AttentionGeometry g = geometry(call, 1);
-  require_rest(call, 4, g);
+  require_attention_rest(call, 4, g);
   require_same_shape(call.inputs[0], result_type(qkv, g), "the output gradient and the output");
   require_same_shape(call.inputs[2], result_type(qkv, g), "the output and what qkv gives");
   require_shape(call.inputs[3], {qkv.shape[0], g.heads}, "the log_sum_exp");
@@ -102,7 +105,7 @@ std::vector<Type> infer_grad(const OpCall& call) {
 std::vector<Type> infer_probabilities(const OpCall& call) {
   require_inputs(call, 2, 3);
   const AttentionGeometry g = geometry(call, 0);
-  require_rest(call, 1, g);
+  require_attention_rest(call, 1, g);
   return {probabilities_type(call.inputs[0], g)};
 }
 
@@ -111,17 +114,15 @@ std::vector<Type> infer_grad_probabilities(const OpCall& call) {
   require_inputs(call, 4, 5);
   const Type& qkv = call.inputs[1];
   const AttentionGeometry g = geometry(call, 1);
-  require_rest(call, 3, g);
+  require_attention_rest(call, 3, g);
   require_same_shape(call.inputs[0], result_type(qkv, g), "the output gradient and the output");
   require_same_shape(call.inputs[2], probabilities_type(qkv, g), "the probabilities and what qkv gives");
   return {qkv};
 }
 
-// Per pair of a query and a key that it sees: so many products of S numbers, and so many operations beside them.
-template <std::int64_t Products, std::int64_t Beside, std::size_t Qkv>
+template <PairWork Work, std::size_t Qkv>
 std::int64_t flops(const NodeTypes& types, const Attributes& attributes) {
-  const auto g = AttentionGeometry::from(types.inputs[Qkv].shape, attributes);
-  return count_operations(g.pairs(), 2 * Products * g.head_size + Beside);
+  return attention_flops(AttentionGeometry::from(types.inputs[Qkv].shape, attributes), Work);
 }
 
 // Appends the inputs from number 1 on: scalars, and lengths where there are some.
@@ -186,7 +187,7 @@ constexpr InSteps kInSteps{
 
 constinit const OpDef attention{.name = "attention",
                                 .infer = infer,
-                                .flops = flops<2, 5, 0>,
+                                .flops = flops<kAttentionForward, 0>,
                                 .gradients = kRecipes,
                                 .outputs = kOutputs,
                                 .for_evaluation = without_dropout,
@@ -194,12 +195,13 @@ constinit const OpDef attention{.name = "attention",
 
 // From rounded queries and keys the exponentials would not belong to the log_sum_exp.
 constinit const OpDef attention_grad{
-    .name = "attention_grad", .infer = infer_grad, .flops = flops<5, 6, 1>, .exact_inputs = 0b1010};
+    .name = "attention_grad", .infer = infer_grad, .flops = flops<kAttentionBackward, 1>, .exact_inputs = 0b1010};
 
 constinit const OpDef attention_probabilities{
-    .name = "attention_probabilities", .infer = infer_probabilities, .flops = flops<1, 5, 0>};
+    .name = "attention_probabilities", .infer = infer_probabilities, .flops = flops<PairWork{.products = 1, .beside = 5}, 0>};
 
-constinit const OpDef attention_grad_probabilities{
-    .name = "attention_grad_probabilities", .infer = infer_grad_probabilities, .flops = flops<4, 4, 1>};
+constinit const OpDef attention_grad_probabilities{.name = "attention_grad_probabilities",
+                                                   .infer = infer_grad_probabilities,
+                                                   .flops = flops<PairWork{.products = 4, .beside = 4}, 1>};
 
 }  // namespace snug::ops

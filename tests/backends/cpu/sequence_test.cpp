@@ -87,6 +87,34 @@ TEST_P(CpuSequence, TablesAndTheirGradients) {
   }
 }
 
+TEST_P(CpuSequence, CrossAttentionAndItsGradients) {
+  constexpr std::int64_t kExamples = 3, kHeads = 4, kKvHeads = 2, kSize = 24, kLength = 70;
+  for (const std::int64_t key_length : {132, 65}) {
+    const Attributes attributes{{"heads", kHeads},
+                                {"kv_heads", kKvHeads},
+                                {"scale", 0.2},
+                                {"dropout", 0.1},
+                                {"key", std::int64_t{3}},
+                                {"rows_per_example", kLength},
+                                {"key_rows_per_example", key_length}};
+    const Tensor q = real({kExamples * kLength, kHeads * kSize}, 1), dy = real(q.type().shape, 2);
+    const Tensor kv = real({kExamples * key_length, 2 * kKvHeads * kSize}, 3);
+    const Tensor scalars = Tensor::scalars({.seed = 5, .step = 3, .first_example = 11, .valid_examples = 3});
+    const Tensor lengths({.dtype = DType::i32, .shape = {kExamples}}, {static_cast<double>(key_length), 60, 0});
+    expect_same_bits_on_any_threads({"simd_cross_attention", ops::cross_attention, {q, kv, scalars, lengths}, attributes});
+    const std::vector<Tensor> y =
+        run_all_on_cpu("simd_cross_attention", ops::cross_attention, {q, kv, scalars, lengths}, attributes, 1);
+    const std::vector<Tensor> inputs{dy, q, kv, y[0], y[1], scalars, lengths};
+    expect_same_bits_on_any_threads({"simd_cross_attention_grad", ops::cross_attention_grad, inputs, attributes});
+    // With less workspace, for the same bits.
+    const std::vector<Tensor> whole =
+        run_all_on_cpu("simd_cross_attention_grad", ops::cross_attention_grad, inputs, attributes, 1);
+    const std::vector<Tensor> blocks =
+        run_all_on_cpu("simd_cross_attention_grad_blocks", ops::cross_attention_grad, inputs, attributes, 1, Bytes(140 << 10));
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(whole[i].same_bytes(blocks[i])) << i;
+  }
+}
+
 // Two query heads to a head of keys, tiles that are not whole, and blocks of the generator that serve several keys or do not.
 TEST_P(CpuSequence, AttentionAndItsGradients) {
   constexpr std::int64_t kExamples = 3, kHeads = 4, kKvHeads = 2, kSize = 24;

@@ -58,16 +58,24 @@ struct Problem {
   launch::AttentionShape shape;
   launch::AttentionRule rule;
   std::vector<std::int32_t> lengths;
-  std::vector<T> qkv;
-  std::vector<double> wide_qkv;
+  std::vector<T> queries, keys;  // the same numbers where these are not apart
+  std::vector<double> wide_queries, wide_keys;
   support::PlainAttention plain;
 
   explicit Problem(AttentionSettings s) : settings(std::move(s)) {
     settings.scale *= 1 / std::sqrt(static_cast<double>(settings.head_size));
     settings.scalars = {.seed = 1, .step = 2, .first_example = 3, .valid_examples = 2};
     const auto number = [](std::int64_t x) { return static_cast<std::uint32_t>(x); };
-    shape = {number(settings.examples), number(settings.length),    number(settings.heads),
-             number(settings.kv_heads), number(settings.head_size), settings.causal};
+    shape = {.examples = number(settings.examples),
+             .length = number(settings.length),
+             .key_length = number(settings.keys()),
+             .heads = number(settings.heads),
+             .kv_heads = number(settings.kv_heads),
+             .head_size = number(settings.head_size),
+             .query_width = number(settings.query_columns()),
+             .key_width = number(settings.key_columns()),
+             .first_key_column = settings.apart() ? 0 : number(settings.width()),
+             .causal = !settings.apart() && settings.causal};
     for (const double length : settings.lengths) lengths.push_back(static_cast<std::int32_t>(length));
     rule = {.scale = static_cast<float>(settings.scale),
             .lengths = lengths.empty() ? nullptr : lengths.data(),
@@ -76,9 +84,11 @@ struct Problem {
             .last_dropped = static_cast<std::uint32_t>(std::max(0.0, std::ceil(settings.dropout * 0x1p32) - 1)),
             .kept = static_cast<float>(1 / (1 - settings.dropout)),
             .key = static_cast<std::uint64_t>(settings.key)};
-    qkv = stored<T>(waves(settings.rows() * settings.columns(), 0.37));
-    wide_qkv = widened(qkv);
-    plain = support::plain_attention(settings, wide_qkv);
+    keys = stored<T>(waves(settings.key_rows() * settings.key_columns(), 0.37));
+    queries = settings.apart() ? stored<T>(waves(settings.rows() * settings.query_columns(), 0.41)) : keys;
+    wide_queries = widened(queries);
+    wide_keys = widened(keys);
+    plain = support::plain_attention(settings, wide_queries, wide_keys);
   }
   Problem(const Problem&) = delete;
   Problem& operator=(const Problem&) = delete;
@@ -96,8 +106,13 @@ struct Problem {
     return with.template operator()<128>();
   }
 
-  std::uint32_t blocks(int rows, std::int64_t heads) const {
-    return static_cast<std::uint32_t>((settings.length + rows - 1) / rows * settings.examples * heads);
+  // Of tiles of so many rows.
+  std::uint32_t query_blocks(int rows) const { return blocks(rows, settings.length, settings.heads); }
+  std::uint32_t key_blocks(int rows) const { return blocks(rows, settings.keys(), settings.kv_heads); }
+
+ private:
+  std::uint32_t blocks(int rows, std::int64_t length, std::int64_t heads) const {
+    return static_cast<std::uint32_t>((length + rows - 1) / rows * settings.examples * heads);
   }
 };
 
@@ -146,6 +161,21 @@ inline std::vector<NamedCase> attention_shapes() {
           {"dropout", {.examples = 1, .length = 68, .heads = 2, .kv_heads = 1, .head_size = 64, .dropout = 0.3, .key = 7}},
           {"dropout_of_odd_length",
            {.examples = 2, .length = 67, .heads = 2, .kv_heads = 1, .head_size = 24, .dropout = 0.2, .lengths = {67, 50}}}};
+}
+
+// Of cross attention: more keys than queries, and fewer.
+inline std::vector<NamedCase> cross_attention_shapes() {
+  return {
+      {"one_query", {.examples = 3, .length = 1, .heads = 2, .kv_heads = 2, .head_size = 64, .key_length = 70}},
+      {"one_key", {.examples = 2, .length = 67, .heads = 2, .kv_heads = 1, .head_size = 32, .key_length = 1}},
+      {"more_keys", {.examples = 2, .length = 40, .heads = 2, .kv_heads = 1, .head_size = 64, .key_length = 200}},
+      {"fewer_keys", {.examples = 1, .length = 200, .heads = 2, .kv_heads = 2, .head_size = 40, .key_length = 65}},
+      {"lengths",
+       {.examples = 4, .length = 33, .heads = 1, .kv_heads = 1, .head_size = 16, .lengths = {70, 17, 0, -5}, .key_length = 70}},
+      {"dropout",
+       {.examples = 2, .length = 67, .heads = 2, .kv_heads = 1, .head_size = 64, .dropout = 0.3, .key = 7, .key_length = 36}},
+      {"dropout_of_odd_length",
+       {.examples = 2, .length = 20, .heads = 2, .kv_heads = 1, .head_size = 24, .dropout = 0.2, .key_length = 67}}};
 }
 
 }  // namespace snug::backends::cuda

@@ -22,9 +22,8 @@ struct Forward {
         log_sum_exp(count(problem.settings.rows() * problem.settings.heads), std::numeric_limits<float>::quiet_NaN()) {
     problem.with_columns([&]<int D, bool Drops>() {
       using Kernel = ForwardTiles<EmulatedCore, T, D, Drops>;
-      const launch::AttentionOperands<T> operands{problem.qkv.data(), y.data(), log_sum_exp.data()};
-      run_blocks<Kernel>(problem.blocks(kOwnRows<D>, problem.settings.heads), order,
-                         [&] { Kernel::run(operands, problem.shape, problem.rule); });
+      const launch::AttentionOperands<T> operands{problem.queries.data(), problem.keys.data(), y.data(), log_sum_exp.data()};
+      run_blocks<Kernel>(problem.query_blocks(kOwnRows<D>), order, [&] { Kernel::run(operands, problem.shape, problem.rule); });
     });
   }
 };
@@ -50,6 +49,15 @@ TEST_P(AttentionOfShape, IsWhatPlainAttentionGives) {
   }
 }
 
+class CrossAttentionOfShape : public testing::TestWithParam<NamedCase> {};
+
+TEST_P(CrossAttentionOfShape, IsWhatPlainAttentionGives) {
+  expect_forward<Half>(GetParam().settings);
+  expect_forward<Bfloat>(GetParam().settings);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CrossAttentionOfShape, testing::ValuesIn(cross_attention_shapes()),
+                         [](const auto& instance) { return std::string(instance.param.name); });
 INSTANTIATE_TEST_SUITE_P(Shapes, AttentionOfShape, testing::ValuesIn(attention_shapes()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
@@ -62,10 +70,9 @@ TEST(AttentionTiles, ThreadsWaitForWhatOthersWrite) {
 
 TEST(AttentionTiles, BlocksTakeEachTileOfEachHeadOnce) {
   for (const bool last_first : {false, true}) {
-    const launch::AttentionShape shape{.examples = 30, .length = 300, .heads = 5, .kv_heads = 5, .head_size = 64, .causal = true};
     std::vector<int> taken(30 * 5 * 3);
     for (std::uint32_t block = 0; block < taken.size(); ++block) {
-      const TilePlace place(block, shape, shape.heads, 128, last_first);
+      const TilePlace place(block, 30, 300, 5, 128, last_first);
       ASSERT_TRUE(place.example < 30 && place.head < 5 && place.tile >= 0 && place.tile < 3);
       ++taken[(place.example * 5 + place.head) * 3 + static_cast<std::uint32_t>(place.tile)];
     }

@@ -56,7 +56,7 @@ TEST(ReferenceAttention, AgreesWithTheMatrixOfScores) {
   for (const AttentionSettings& s : all_settings()) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       const Attention attention(s, dtype);
-      const support::PlainAttention plain = support::plain_attention(s, attention.qkv.logical());
+      const support::PlainAttention plain = support::plain_attention(s, attention.qkv.logical(), attention.qkv.logical());
       const auto outputs = attention.forward();
       expect_near(outputs[0], plain.y, "y");
       expect_near(outputs[1], plain.log_sum_exp, "log_sum_exp");

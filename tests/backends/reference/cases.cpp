@@ -299,6 +299,29 @@ void add_attention(std::vector<Case>& cases, Maker& make) {
   }
 }
 
+void add_cross_attention(std::vector<Case>& cases, Maker& make) {
+  constexpr std::int64_t kLength = 5, kKeyLength = 4, kHeads = 4, kKvHeads = 2, kSize = 3;
+  const Tensor q = make({3 * kLength, kHeads * kSize}), kv = make({3 * kKeyLength, 2 * kKvHeads * kSize});
+  const Tensor y = make(q.type().shape), dy = make(q.type().shape), log_sum_exp = make.positive({3 * kLength, kHeads});
+  const Tensor scalars = Tensor::scalars({.seed = 1, .step = 2, .first_example = 3});
+  const Tensor lengths({.dtype = DType::i32, .shape = {3}}, {3, 1000, -7});
+  const Attributes attributes{{"heads", kHeads},
+                              {"kv_heads", kKvHeads},
+                              {"scale", 0.7},
+                              {"dropout", 0.3},
+                              {"key", kOne},
+                              {"rows_per_example", kLength},
+                              {"key_rows_per_example", kKeyLength}};
+  for (const bool has_lengths : {false, true}) {
+    const auto add = [&](const OpDef& op, std::vector<Tensor> inputs) {
+      if (has_lengths) inputs.push_back(lengths);
+      cases.push_back({&op, std::move(inputs), attributes});
+    };
+    add(ops::cross_attention, {q, kv, scalars});
+    add(ops::cross_attention_grad, {dy, q, kv, y, log_sum_exp, scalars});
+  }
+}
+
 void add_attention_step(std::vector<Case>& cases, Maker& make) {
   // Examples at the start, in the middle and at the end of a context of five, and two that are padding.
   constexpr std::int64_t kExamples = 5, kContext = 5, kHeads = 4, kKvHeads = 2, kSize = 3;
@@ -378,6 +401,7 @@ std::vector<Case> all_cases(DType dtype) {
   add_ends(cases, make);
   add_sequences(cases, make);
   add_attention(cases, make);
+  add_cross_attention(cases, make);
   add_attention_step(cases, make);
   add_linear_cross_entropy(cases, make);
   add_sparse(cases, make);

@@ -36,12 +36,12 @@ struct SeenKeys {
   template <typename T>
   SeenKeys(const AttentionInputs<T>& in, std::int64_t example, std::int64_t first)
       : queries(std::min(kTile, in.g.length - first)) {
-    const std::int64_t length_of_example = in.lengths == nullptr ? in.g.length : in.lengths[example];
+    const std::int64_t length_of_example = in.lengths == nullptr ? in.g.key_length : in.lengths[example];
     for (std::int64_t i = 0; i < kTile; ++i) {
       counts[i] =
           i >= queries
               ? 0.0F
-              : static_cast<float>(ops::AttentionGeometry::keys_seen(first + i, in.g.length, length_of_example, in.g.causal));
+              : static_cast<float>(ops::AttentionGeometry::keys_seen(first + i, in.g.key_length, length_of_example, in.g.causal));
     }
   }
 
@@ -86,18 +86,19 @@ HWY_INLINE void draw_kept(const AttentionInputs<T>& in, std::int64_t example, st
                           std::int64_t key, std::int64_t rows, float* kept) {
   const auto number = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
   const AttentionDraws& draws = in.draws;
-  const std::uint64_t first = ops::attention_dropout_element(draws.first_example + number(example), number(in.g.heads),
-                                                             number(in.g.length), number(head), number(query), number(key));
+  const std::uint64_t first =
+      ops::attention_dropout_element(draws.first_example + number(example), number(in.g.heads), number(in.g.length),
+                                     number(in.g.key_length), number(head), number(query), number(key));
 #if HWY_TARGET != HWY_SCALAR
   // Where lengths are multiples of 4, so are the elements of key `key`: each lane's block serves four keys of its query.
-  if (in.g.length % 4 == 0) {
+  if (in.g.key_length % 4 == 0) {
     const TileFloats d;
     const hn::Rebind<std::uint32_t, TileFloats> words;
-    const auto blocks_to_query = hn::Mul(hn::Iota(words, 0), hn::Set(words, static_cast<std::uint32_t>(in.g.length / 4)));
+    const auto blocks_to_query = hn::Mul(hn::Iota(words, 0), hn::Set(words, static_cast<std::uint32_t>(in.g.key_length / 4)));
     const auto least = hn::Set(words, static_cast<std::uint32_t>(draws.threshold - 1));
     for (std::int64_t column = 0; column < panel_columns(); column += tile_lanes()) {
       for (std::int64_t row = 0; row < rows; row += 4) {
-        const std::uint64_t block = (first + number(column * in.g.length + row)) / 4;
+        const std::uint64_t block = (first + number(column * in.g.key_length + row)) / 4;
         const auto low = hn::Set(words, static_cast<std::uint32_t>(block));
         auto c0 = hn::Add(low, blocks_to_query);
         const auto carry = hn::IfThenElseZero(hn::Lt(c0, low), hn::Set(words, 1U));
@@ -122,17 +123,11 @@ HWY_INLINE void draw_kept(const AttentionInputs<T>& in, std::int64_t example, st
     PhiloxBlock block{};
     std::uint64_t drawn = ~std::uint64_t{0};
     for (std::int64_t row = 0; row < rows; ++row) {
-      const std::uint64_t element = first + number(column * in.g.length + row);
+      const std::uint64_t element = first + number(column * in.g.key_length + row);
       if (element / 4 != drawn) block = philox(draws.seed, drawn = element / 4, draws.counter_high);
       kept[row * kTile + column] = block.word[element % 4] >= draws.threshold ? draws.kept : 0.0F;
     }
   }
-}
-
-// The first number of a head's rows in qkv, and of a query head's in y.
-template <typename T>
-HWY_INLINE const T* rows_of(const AttentionInputs<T>& in, std::int64_t example, std::int64_t position, std::int64_t column) {
-  return in.qkv + (example * in.g.length + position) * in.g.columns() + column;
 }
 
 // Cuts scratch into arrays.
@@ -149,11 +144,19 @@ class ScratchCutter {
   float* next_;
 };
 
-// Keys and values of a tile from row `key` on, as rows of floats.
+// A head's columns of a tile of rows, as rows of floats: of queries from position `first` on, and of keys or values from `key`
+// on.
 template <typename T>
-HWY_INLINE void load_tile(const AttentionInputs<T>& in, std::int64_t example, std::int64_t key, std::int64_t column, float* to) {
-  load_rows(rows_of(in, example, key, column), in.g.columns(), std::min(kTile, in.g.length - key), in.g.head_size, to,
-            padded_head(in.g.head_size), kTile);
+HWY_INLINE void load_queries_of(const AttentionInputs<T>& in, std::int64_t example, std::int64_t first, std::int64_t head,
+                                float* to) {
+  load_rows(in.queries + (example * in.g.length + first) * in.g.query_columns() + in.g.query_column(head), in.g.query_columns(),
+            std::min(kTile, in.g.length - first), in.g.head_size, to, padded_head(in.g.head_size), kTile);
+}
+template <typename T>
+HWY_INLINE void load_keys_of(const AttentionInputs<T>& in, std::int64_t example, std::int64_t key, std::int64_t column,
+                             float* to) {
+  load_rows(in.keys + (example * in.g.key_length + key) * in.g.key_columns() + column, in.g.key_columns(),
+            std::min(kTile, in.g.key_length - key), in.g.head_size, to, padded_head(in.g.head_size), kTile);
 }
 
 }  // namespace snug::backends::cpu::simd::HWY_NAMESPACE

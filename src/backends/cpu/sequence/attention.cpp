@@ -19,7 +19,26 @@ namespace {
 using Geometry = ops::AttentionGeometry;
 using simd::AttentionBlock;
 
-std::int64_t blocks_of(const Geometry& g) { return (g.length + simd::kAttentionTile - 1) / simd::kAttentionTile; }
+
+// The numbers of the inputs with queries, with keys and values (the same where these are not apart), and of the scalars, which
+// the lengths follow where there are some. Backward reads y and log_sum_exp from the two inputs before the scalars, or
+// probabilities from the one before.
+struct Inputs {
+  std::size_t queries, keys, scalars;
+  bool probabilities = false;
+
+  Geometry geometry(const Shape& with_queries, const Shape& with_keys, const Attributes& attributes) const {
+    return queries == keys ? Geometry::from(with_keys, attributes) : Geometry::from_apart(with_queries, with_keys, attributes);
+  }
+  Geometry geometry(const KernelQuery& query) const {
+    return geometry(query.inputs[queries].shape, query.inputs[keys].shape, query.attributes);
+  }
+};
+constexpr Inputs kForward{.queries = 0, .keys = 0, .scalars = 1};
+constexpr Inputs kGrad{.queries = 1, .keys = 1, .scalars = 4};
+constexpr Inputs kGradProbabilities{.queries = 1, .keys = 1, .scalars = 3, .probabilities = true};
+constexpr Inputs kCrossForward{.queries = 0, .keys = 1, .scalars = 2};
+constexpr Inputs kCrossGrad{.queries = 1, .keys = 2, .scalars = 5};
 
 // The scratch of each thread.
 struct ThreadScratch {
@@ -43,16 +62,17 @@ struct Operands {
   double dropout;
   std::uint64_t key;
 
-  // `qkv` and `scalars`: numbers of these inputs; lengths come after the scalars where there are some.
-  Operands(const KernelArguments& arguments, std::size_t qkv, std::size_t at_scalars)
-      : in{.g = Geometry::from(arguments.inputs[qkv].type.shape, arguments.attributes),
+  Operands(const KernelArguments& arguments, const Inputs& numbers)
+      : in{.g = numbers.geometry(arguments.inputs[numbers.queries].type.shape, arguments.inputs[numbers.keys].type.shape,
+                                 arguments.attributes),
            .scale = static_cast<float>(arguments.attributes.real("scale")),
-           .qkv = elements<T>(arguments.inputs[qkv]),
-           .lengths = arguments.inputs.size() > at_scalars + 1
-                          ? reinterpret_cast<const std::int32_t*>(arguments.inputs[at_scalars + 1].data)
+           .queries = elements<T>(arguments.inputs[numbers.queries]),
+           .keys = elements<T>(arguments.inputs[numbers.keys]),
+           .lengths = arguments.inputs.size() > numbers.scalars + 1
+                          ? reinterpret_cast<const std::int32_t*>(arguments.inputs[numbers.scalars + 1].data)
                           : nullptr,
            .draws = {}},
-        scalars(reinterpret_cast<const Scalars*>(arguments.inputs[at_scalars].data)),
+        scalars(reinterpret_cast<const Scalars*>(arguments.inputs[numbers.scalars].data)),
         dropout(arguments.attributes.real("dropout")),
         key(static_cast<std::uint64_t>(arguments.attributes.integer("key"))) {}
 
@@ -68,10 +88,11 @@ struct Operands {
   }
 };
 
-// body(thread, block) for all blocks of the given heads, the longest first: with a causal mask these are the last.
+// body(thread, block) for all blocks of so many rows of each example and of the given heads, the longest first: with a causal
+// mask these are the last.
 template <typename Body>
-void for_each_block(const Geometry& g, std::int64_t heads, bool last_first, int threads, const Body& body) {
-  const std::int64_t blocks = blocks_of(g);
+void for_each_block(const Geometry& g, std::int64_t rows, std::int64_t heads, bool last_first, int threads, const Body& body) {
+  const std::int64_t blocks = (rows + simd::kAttentionTile - 1) / simd::kAttentionTile;
   for_each_item(g.examples * heads * blocks, threads, [&](int thread, std::int64_t item) {
     const std::int64_t number = item / (g.examples * heads);
     const std::int64_t head = item % (g.examples * heads);
@@ -81,21 +102,29 @@ void for_each_block(const Geometry& g, std::int64_t heads, bool last_first, int 
   });
 }
 
-// attention(qkv, scalars, lengths?) and attention_probabilities of the same
-KernelMatch match_forward(const KernelQuery& query) {
-  if (auto reason = objection_to_rows(query, {0})) return Refuse{*reason};
-  const Geometry g = Geometry::from(query.inputs[0].shape, query.attributes);
-  return Accept{.workspace = size_of_scratch(simd::attention_scratch(g.head_size), query.threads)};
+// Of forward's inputs, or backward's.
+template <const Inputs& I>
+std::optional<std::string> objection(const KernelQuery& query) {
+  if (&I == &kForward || &I == &kCrossForward) return objection_to_rows(query, {I.queries, I.keys});
+  if (I.probabilities) return objection_to_rows(query, {I.queries, I.keys, 0, I.scalars - 1});
+  return objection_to_rows(query, {I.queries, I.keys, 0, I.scalars - 2}, {I.scalars - 1});
 }
 
+template <const Inputs& I>
+KernelMatch match_forward(const KernelQuery& query) {
+  if (auto reason = objection<I>(query)) return Refuse{*reason};
+  return Accept{.workspace = size_of_scratch(simd::attention_scratch(I.geometry(query).head_size), query.threads)};
+}
+
+template <const Inputs& I>
 std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
   return with_storage(arguments.inputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
-    const Operands<T> operands(arguments, 0, 1);
+    const Operands<T> operands(arguments, I);
     return make_bound([operands, y = elements<T>(arguments.outputs[0]), log_sum_exp = floats(arguments.outputs[1]),
                        scratch = scratch_in(arguments.workspace.data(), simd::attention_scratch(operands.in.g.head_size)),
                        threads = arguments.threads] {
       const simd::AttentionInputs<T> in = operands.now();
-      for_each_block(in.g, in.g.heads, true, threads, [&](int thread, AttentionBlock block) {
+      for_each_block(in.g, in.g.length, in.g.heads, true, threads, [&](int thread, AttentionBlock block) {
         simd::attention_loops<T>().forward(in, block, y, log_sum_exp, scratch.of(thread));
       });
     });
@@ -104,60 +133,54 @@ std::unique_ptr<BoundKernel> bind_forward(const KernelArguments& arguments) {
 
 std::unique_ptr<BoundKernel> bind_probabilities(const KernelArguments& arguments) {
   return with_storage(arguments.inputs[0].type.dtype, [&]<typename T>(T /*tag*/) {
-    const Operands<T> operands(arguments, 0, 1);
+    const Operands<T> operands(arguments, kForward);
     return make_bound([operands, to = elements<T>(arguments.outputs[0]),
                        scratch = scratch_in(arguments.workspace.data(), simd::attention_scratch(operands.in.g.head_size)),
                        threads = arguments.threads] {
       const simd::AttentionInputs<T> in = operands.now();
-      for_each_block(in.g, in.g.heads, true, threads, [&](int thread, AttentionBlock block) {
+      for_each_block(in.g, in.g.length, in.g.heads, true, threads, [&](int thread, AttentionBlock block) {
         simd::attention_loops<T>().probabilities(in, block, to, scratch.of(thread));
       });
     });
   });
 }
 
-// attention_grad(dy, qkv, y, log_sum_exp, scalars, lengths?) and attention_grad_probabilities(dy, qkv, probabilities, scalars,
-// lengths?)
-template <bool FromProbabilities>
-std::optional<std::string> objection_to_gradient(const KernelQuery& query) {
-  return FromProbabilities ? objection_to_rows(query, {1, 0, 2}) : objection_to_rows(query, {1, 0, 2}, {3});
-}
-
 std::int64_t floats_of_whole(const Geometry& g) {
   return simd::attention_gradient_scratch(g.head_size) + simd::attention_gradient_sums(g);
 }
 
-template <bool FromProbabilities>
+template <const Inputs& I>
 KernelMatch match_whole(const KernelQuery& query) {
-  if (auto reason = objection_to_gradient<FromProbabilities>(query)) return Refuse{*reason};
-  const Geometry g = Geometry::from(query.inputs[1].shape, query.attributes);
+  if (auto reason = objection<I>(query)) return Refuse{*reason};
+  const Geometry g = I.geometry(query);
   // The other kernel, which takes 7 products instead of 5, is faster where it gives work to more threads.
   if (7 * g.examples * g.kv_heads < std::int64_t{5} * query.threads)
     return Refuse{"there are too few heads of keys for so many threads"};
   return Accept{.workspace = size_of_scratch(floats_of_whole(g), query.threads)};
 }
 
-template <bool FromProbabilities>
+template <const Inputs& I>
 KernelMatch match_blocks(const KernelQuery& query) {
-  if (auto reason = objection_to_gradient<FromProbabilities>(query)) return Refuse{*reason};
-  const Geometry g = Geometry::from(query.inputs[1].shape, query.attributes);
+  if (auto reason = objection<I>(query)) return Refuse{*reason};
+  const Geometry g = I.geometry(query);
   return Accept{.workspace = size_of_scratch(simd::attention_gradient_scratch(g.head_size), query.threads), .slowdown = 1.4};
 }
 
-template <bool FromProbabilities, typename T>
+template <const Inputs& I, typename T>
 simd::AttentionGradient<T> gradient_of(const KernelArguments& arguments) {
   return {.dy = elements<T>(arguments.inputs[0]),
-          .y = FromProbabilities ? nullptr : elements<T>(arguments.inputs[2]),
-          .log_sum_exp = FromProbabilities ? nullptr : floats(arguments.inputs[3]),
-          .probabilities = FromProbabilities ? elements<T>(arguments.inputs[2]) : nullptr,
-          .dqkv = elements<T>(arguments.outputs[0])};
+          .y = I.probabilities ? nullptr : elements<T>(arguments.inputs[I.scalars - 2]),
+          .log_sum_exp = I.probabilities ? nullptr : floats(arguments.inputs[I.scalars - 1]),
+          .probabilities = I.probabilities ? elements<T>(arguments.inputs[I.scalars - 1]) : nullptr,
+          .dqueries = elements<T>(arguments.outputs.front()),
+          .dkeys = elements<T>(arguments.outputs.back())};
 }
 
-template <bool FromProbabilities>
+template <const Inputs& I>
 std::unique_ptr<BoundKernel> bind_whole(const KernelArguments& arguments) {
   return with_storage(arguments.inputs[1].type.dtype, [&]<typename T>(T /*tag*/) {
-    const Operands<T> operands(arguments, 1, FromProbabilities ? 3 : 4);
-    return make_bound([operands, gradient = gradient_of<FromProbabilities, T>(arguments),
+    const Operands<T> operands(arguments, I);
+    return make_bound([operands, gradient = gradient_of<I, T>(arguments),
                        scratch = scratch_in(arguments.workspace.data(), floats_of_whole(operands.in.g)),
                        threads = arguments.threads] {
       const simd::AttentionInputs<T> in = operands.now();
@@ -170,42 +193,55 @@ std::unique_ptr<BoundKernel> bind_whole(const KernelArguments& arguments) {
   });
 }
 
-template <bool FromProbabilities>
+template <const Inputs& I>
 std::unique_ptr<BoundKernel> bind_blocks(const KernelArguments& arguments) {
   return with_storage(arguments.inputs[1].type.dtype, [&]<typename T>(T /*tag*/) {
-    const Operands<T> operands(arguments, 1, FromProbabilities ? 3 : 4);
+    const Operands<T> operands(arguments, I);
     return make_bound(
-        [operands, gradient = gradient_of<FromProbabilities, T>(arguments),
+        [operands, gradient = gradient_of<I, T>(arguments),
          scratch = scratch_in(arguments.workspace.data(), simd::attention_gradient_scratch(operands.in.g.head_size)),
          threads = arguments.threads] {
           const simd::AttentionInputs<T> in = operands.now();
-          for_each_block(in.g, in.g.heads, true, threads, [&](int thread, AttentionBlock block) {
+          for_each_block(in.g, in.g.length, in.g.heads, true, threads, [&](int thread, AttentionBlock block) {
             simd::attention_gradient_loops<T>().queries(in, gradient, block, scratch.of(thread));
           });
-          for_each_block(in.g, in.g.kv_heads, false, threads, [&](int thread, AttentionBlock block) {
+          for_each_block(in.g, in.g.key_length, in.g.kv_heads, false, threads, [&](int thread, AttentionBlock block) {
             simd::attention_gradient_loops<T>().keys(in, gradient, block, scratch.of(thread));
           });
         });
   });
 }
 
+template <const Inputs& I>
+constexpr KernelDef define_whole(std::string_view name, std::string_view op) {
+  return {.name = name, .op = op, .match = match_whole<I>, .bind = bind_whole<I>};
+}
+template <const Inputs& I>
+constexpr KernelDef define_blocks(std::string_view name, std::string_view op) {
+  return {.name = name, .op = op, .match = match_blocks<I>, .bind = bind_blocks<I>};
+}
+
 }  // namespace
 
 constinit const KernelDef simd_attention{
-    .name = "simd_attention", .op = "attention", .match = match_forward, .bind = bind_forward};
-constinit const KernelDef simd_attention_probabilities{
-    .name = "simd_attention_probabilities", .op = "attention_probabilities", .match = match_forward, .bind = bind_probabilities};
-constinit const KernelDef simd_attention_grad{
-    .name = "simd_attention_grad", .op = "attention_grad", .match = match_whole<false>, .bind = bind_whole<false>};
-constinit const KernelDef simd_attention_grad_blocks{
-    .name = "simd_attention_grad_blocks", .op = "attention_grad", .match = match_blocks<false>, .bind = bind_blocks<false>};
-constinit const KernelDef simd_attention_grad_probabilities{.name = "simd_attention_grad_probabilities",
-                                                            .op = "attention_grad_probabilities",
-                                                            .match = match_whole<true>,
-                                                            .bind = bind_whole<true>};
-constinit const KernelDef simd_attention_grad_probabilities_blocks{.name = "simd_attention_grad_probabilities_blocks",
-                                                                   .op = "attention_grad_probabilities",
-                                                                   .match = match_blocks<true>,
-                                                                   .bind = bind_blocks<true>};
+    .name = "simd_attention", .op = "attention", .match = match_forward<kForward>, .bind = bind_forward<kForward>};
+constinit const KernelDef simd_attention_probabilities{.name = "simd_attention_probabilities",
+                                                       .op = "attention_probabilities",
+                                                       .match = match_forward<kForward>,
+                                                       .bind = bind_probabilities};
+constinit const KernelDef simd_attention_grad = define_whole<kGrad>("simd_attention_grad", "attention_grad");
+constinit const KernelDef simd_attention_grad_blocks = define_blocks<kGrad>("simd_attention_grad_blocks", "attention_grad");
+constinit const KernelDef simd_attention_grad_probabilities =
+    define_whole<kGradProbabilities>("simd_attention_grad_probabilities", "attention_grad_probabilities");
+constinit const KernelDef simd_attention_grad_probabilities_blocks =
+    define_blocks<kGradProbabilities>("simd_attention_grad_probabilities_blocks", "attention_grad_probabilities");
+constinit const KernelDef simd_cross_attention{.name = "simd_cross_attention",
+                                               .op = "cross_attention",
+                                               .match = match_forward<kCrossForward>,
+                                               .bind = bind_forward<kCrossForward>};
+constinit const KernelDef simd_cross_attention_grad =
+    define_whole<kCrossGrad>("simd_cross_attention_grad", "cross_attention_grad");
+constinit const KernelDef simd_cross_attention_grad_blocks =
+    define_blocks<kCrossGrad>("simd_cross_attention_grad_blocks", "cross_attention_grad");
 
 }  // namespace snug::backends::cpu

@@ -60,7 +60,9 @@ class HeadGradient {
       if (sums != nullptr) add_to_keys(seen, key, {sums->keys + key * s_.width, sums->values + key * s_.width});
     }
     transpose(s_.dqueries_across, kTile, s_.width, kTile, 1.0F, s_.queries, s_.width);
-    write(s_.queries, first, seen.queries, in_.g.query_column(head));
+    const std::int64_t columns = in_.g.query_columns();
+    store_rows(s_.queries, s_.width, seen.queries, in_.g.head_size,
+               out_.dqueries + row_at(first) * columns + in_.g.query_column(head), columns);
   }
 
   // What the queries of a block add to the gradients of the tile of keys that was loaded.
@@ -75,22 +77,25 @@ class HeadGradient {
   }
 
   void load_keys(std::int64_t key) {
-    load_tile(in_, example_, key, in_.g.key_column(kv_head_), s_.keys);
-    load_tile(in_, example_, key, in_.g.value_column(kv_head_), s_.values);
+    load_keys_of(in_, example_, key, in_.g.key_column(kv_head_), s_.keys);
+    load_keys_of(in_, example_, key, in_.g.value_column(kv_head_), s_.values);
   }
 
-  void write(const float* rows, std::int64_t first, std::int64_t count, std::int64_t column) const {
-    store_rows(rows, s_.width, count, in_.g.head_size, out_.dqkv + (example_ * in_.g.length + first) * in_.g.columns() + column,
-               in_.g.columns());
+  // The gradients of keys and values from position `first` on.
+  void write(const KeySums& sums, std::int64_t first, std::int64_t count) const {
+    const std::int64_t columns = in_.g.key_columns();
+    T* const to = out_.dkeys + (example_ * in_.g.key_length + first) * columns;
+    store_rows(sums.keys, s_.width, count, in_.g.head_size, to + in_.g.key_column(kv_head_), columns);
+    store_rows(sums.values, s_.width, count, in_.g.head_size, to + in_.g.value_column(kv_head_), columns);
   }
 
  private:
   std::int64_t row_at(std::int64_t position) const { return example_ * in_.g.length + position; }
 
   void load_queries(const SeenKeys& seen, std::int64_t head, std::int64_t first) {
-    const std::int64_t columns = in_.g.heads * in_.g.head_size;
+    const std::int64_t columns = in_.g.width();
     const std::int64_t begin = row_at(first) * columns + in_.g.query_column(head);
-    load_tile(in_, example_, first, in_.g.query_column(head), s_.queries);
+    load_queries_of(in_, example_, first, head, s_.queries);
     load_rows(out_.dy + begin, columns, seen.queries, in_.g.head_size, s_.dy, s_.width, kTile);
     transpose(s_.queries, s_.width, kTile, s_.width, in_.scale * kLog2OfE, s_.queries_across, kTile);
     transpose(s_.dy, s_.width, kTile, s_.width, 1.0F, s_.dy_across, kTile);
@@ -134,9 +139,9 @@ class HeadGradient {
 
   // Rows of kept probabilities become columns; `dscores` holds them on the way.
   void load_probabilities(const SeenKeys& seen, std::int64_t head, std::int64_t first, std::int64_t key) {
-    const std::int64_t step = in_.g.heads * in_.g.length;
-    const T* const from = out_.probabilities + row_at(first) * step + head * in_.g.length + key;
-    load_rows(from, step, seen.queries, std::min(kTile, in_.g.length - key), s_.dscores, kTile, kTile);
+    const std::int64_t step = in_.g.heads * in_.g.key_length;
+    const T* const from = out_.probabilities + row_at(first) * step + head * in_.g.key_length + key;
+    load_rows(from, step, seen.queries, std::min(kTile, in_.g.key_length - key), s_.dscores, kTile, kTile);
     transpose(s_.dscores, kTile, kTile, kTile, 1.0F, s_.probabilities, kTile);
   }
 
@@ -214,14 +219,13 @@ template <typename T>
 void whole_gradient(const AttentionInputs<T>& in, const AttentionGradient<T>& out, std::int64_t example, std::int64_t kv_head,
                     float* sums, float* scratch) {
   HeadGradient<T> gradient(in, out, example, kv_head, scratch);
-  const std::int64_t rows = rounded_up(in.g.length, kTile);
+  const std::int64_t rows = rounded_up(in.g.key_length, kTile);
   const KeySums of_all{.keys = sums, .values = sums + rows * gradient.width()};
   std::fill_n(sums, 2 * rows * gradient.width(), 0.0F);
   const std::int64_t heads = in.g.heads_per_kv_head();
   for (std::int64_t head = kv_head * heads; head < (kv_head + 1) * heads; ++head)
     for (std::int64_t first = 0; first < in.g.length; first += kTile) gradient.pass_over_keys(head, first, &of_all);
-  gradient.write(of_all.keys, 0, in.g.length, in.g.key_column(kv_head));
-  gradient.write(of_all.values, 0, in.g.length, in.g.value_column(kv_head));
+  gradient.write(of_all, 0, in.g.key_length);
 }
 
 template <typename T>
@@ -242,9 +246,7 @@ void key_gradient(const AttentionInputs<T>& in, const AttentionGradient<T>& out,
     for (std::int64_t first = in.g.causal ? block.first : 0; first < in.g.length; first += kTile)
       gradient.add_queries_to_keys(head, first, block.first, of_tile);
   }
-  const std::int64_t count = std::min(kTile, in.g.length - block.first);
-  gradient.write(of_tile.keys, block.first, count, in.g.key_column(block.head));
-  gradient.write(of_tile.values, block.first, count, in.g.value_column(block.head));
+  gradient.write(of_tile, block.first, std::min(kTile, in.g.key_length - block.first));
 }
 
 template <typename T>
@@ -271,7 +273,7 @@ std::int64_t attention_gradient_scratch(std::int64_t head_size) {
 }
 
 std::int64_t attention_gradient_sums(const ops::AttentionGeometry& g) {
-  return 2 * padded(g.length, kAttentionTile) * padded(g.head_size, 16);
+  return 2 * padded(g.key_length, kAttentionTile) * padded(g.head_size, 16);
 }
 
 SNUG_EXPORT_TABLES(AttentionGradientLoops, attention_gradient_loops)

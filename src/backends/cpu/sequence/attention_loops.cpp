@@ -49,7 +49,7 @@ class ForwardBlock {
         seen_(in, block.example, block.first),
         s_(in.g.head_size, scratch),
         kv_head_(block.head / in.g.heads_per_kv_head()) {
-    load_tile(in, block.example, block.first, in.g.query_column(block.head), s_.keys);
+    load_queries_of(in, block.example, block.first, block.head, s_.keys);
     transpose(s_.keys, s_.width, kTile, s_.width, in.scale * kLog2OfE, s_.queries, kTile);
     std::fill_n(s_.largest, kTile, std::numeric_limits<float>::lowest());
     std::fill_n(s_.total, kTile, 0.0F);
@@ -59,8 +59,8 @@ class ForwardBlock {
   void add_all(bool with_values) {
     if (with_values) std::fill_n(s_.sums, s_.width * kTile, 0.0F);
     for (std::int64_t key = 0; key < seen_.most(); key += kTile) {
-      load_tile(in_, block_.example, key, in_.g.key_column(kv_head_), s_.keys);
-      if (with_values) load_tile(in_, block_.example, key, in_.g.value_column(kv_head_), s_.values);
+      load_keys_of(in_, block_.example, key, in_.g.key_column(kv_head_), s_.keys);
+      if (with_values) load_keys_of(in_, block_.example, key, in_.g.value_column(kv_head_), s_.values);
       for (std::int64_t panel = 0; panel < kTile; panel += panel_columns()) {
         const std::int64_t visible = seen_.visible(panel, key);
         if (visible == 0) continue;
@@ -85,7 +85,7 @@ class ForwardBlock {
     }
     transpose(s_.sums, kTile, s_.width, kTile, 1.0F, s_.keys, s_.width);
     const std::int64_t first_row = block_.example * in_.g.length + block_.first;
-    const std::int64_t columns = in_.g.heads * in_.g.head_size;
+    const std::int64_t columns = in_.g.width();
     store_rows(s_.keys, s_.width, seen_.queries, in_.g.head_size, y + first_row * columns + in_.g.query_column(block_.head),
                columns);
     for (std::int64_t i = 0; i < seen_.queries; ++i) {
@@ -97,10 +97,10 @@ class ForwardBlock {
   // After the sums, once more over the keys.
   void write_probabilities(T* probabilities) {
     const TileFloats d;
-    const std::int64_t step = in_.g.heads * in_.g.length;
-    T* const to = probabilities + (block_.example * in_.g.length + block_.first) * step + block_.head * in_.g.length;
-    for (std::int64_t key = 0; key < in_.g.length; key += kTile) {
-      if (key < seen_.most()) load_tile(in_, block_.example, key, in_.g.key_column(kv_head_), s_.keys);
+    const std::int64_t step = in_.g.heads * in_.g.key_length;
+    T* const to = probabilities + (block_.example * in_.g.length + block_.first) * step + block_.head * in_.g.key_length;
+    for (std::int64_t key = 0; key < in_.g.key_length; key += kTile) {
+      if (key < seen_.most()) load_keys_of(in_, block_.example, key, in_.g.key_column(kv_head_), s_.keys);
       std::fill_n(s_.scores, kTile * kTile, 0.0F);
       for (std::int64_t panel = 0; panel < kTile; panel += panel_columns()) {
         const std::int64_t visible = seen_.visible(panel, key);
@@ -113,7 +113,7 @@ class ForwardBlock {
         });
       }
       transpose(s_.scores, kTile, kTile, kTile, 1.0F, s_.kept, kTile);
-      store_rows(s_.kept, kTile, seen_.queries, std::min(kTile, in_.g.length - key), to + key, step);
+      store_rows(s_.kept, kTile, seen_.queries, std::min(kTile, in_.g.key_length - key), to + key, step);
     }
   }
 

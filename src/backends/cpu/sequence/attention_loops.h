@@ -23,7 +23,7 @@ template <typename T>
 struct AttentionInputs {
   ops::AttentionGeometry g;
   float scale;
-  const T* qkv;
+  const T *queries, *keys;      // rows with queries, and with keys and values: the same where these are not apart
   const std::int32_t* lengths;  // null: all keys are there
   AttentionDraws draws;
 };
@@ -39,7 +39,7 @@ struct AttentionGradient {
   const T *dy, *y;
   const float* log_sum_exp;
   const T* probabilities;
-  T* dqkv;
+  T *dqueries, *dkeys;  // as queries and keys
 };
 
 // Floats of scratch that a block needs, and what the gradient of one head of keys needs beside them for its sums.

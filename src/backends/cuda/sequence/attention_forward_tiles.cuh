@@ -12,7 +12,7 @@ class ForwardTiles {
 
   SNUG_DEVICE static void run(const launch::AttentionOperands<T>& o, const launch::AttentionShape& shape,
                               const launch::AttentionRule& rule) {
-    const TilePlace place(Machine::block(), shape, shape.heads, kOwnRows<D>, shape.causal);
+    const TilePlace place(Machine::block(), shape.examples, shape.length, shape.heads, kOwnRows<D>, shape.causal);
     const TiledHeads at(shape, place.example);
     const std::uint32_t kv_head = place.head / (shape.heads / shape.kv_heads);
     const int length = static_cast<int>(shape.length);
@@ -20,18 +20,18 @@ class ForwardTiles {
     const int first_query = place.tile * kOwnRows<D>;
     const int keys = keys_of_example(shape, rule, place.example);
     const int seen = keys_seen(first_query + kOwnRows<D> - 1, keys, shape.causal);
-    const T* all_keys = o.qkv + at.key(kv_head);
-    const T* all_values = o.qkv + at.value(kv_head);
+    const T* all_keys = o.keys + at.key(kv_head);
+    const T* all_values = o.keys + at.value(kv_head);
 
     T* shared = Machine::template shared<T>();
     const OneTile queries(shared);
     const auto key_tile = [&](int buffer) { return OneTile(shared + (kOwnRows<D> + buffer * 2 * kPassingRows) * D); };
     const auto value_tile = [&](int buffer) { return OneTile(shared + (kOwnRows<D> + (buffer * 2 + 1) * kPassingRows) * D); };
     const auto load = [&](int first_key, int buffer) {
-      key_tile(buffer).template load<kPassingRows>(all_keys, at.width(), first_key, keys, size);
-      value_tile(buffer).template load<kPassingRows>(all_values, at.width(), first_key, keys, size);
+      key_tile(buffer).template load<kPassingRows>(all_keys, shape.key_width, first_key, keys, size);
+      value_tile(buffer).template load<kPassingRows>(all_values, shape.key_width, first_key, keys, size);
     };
-    queries.template load<kOwnRows<D>>(o.qkv + at.query(place.head), at.width(), first_query, length, size);
+    queries.template load<kOwnRows<D>>(o.queries + at.query(place.head), shape.query_width, first_query, length, size);
     Machine::commit();
     if (seen > 0) load(0, 0);
     Machine::commit();

@@ -18,7 +18,7 @@ class QueryGradTiles {
 
   SNUG_DEVICE static void run(const launch::AttentionGradOperands<T>& o, const launch::AttentionShape& shape,
                               const launch::AttentionRule& rule) {
-    const TilePlace place(Machine::block(), shape, shape.heads, kOwnRows<D>, shape.causal);
+    const TilePlace place(Machine::block(), shape.examples, shape.length, shape.heads, kOwnRows<D>, shape.causal);
     const TiledHeads at(shape, place.example);
     const std::uint32_t kv_head = place.head / (shape.heads / shape.kv_heads);
     const int length = static_cast<int>(shape.length);
@@ -26,8 +26,8 @@ class QueryGradTiles {
     const int first_query = place.tile * kOwnRows<D>;
     const int keys = keys_of_example(shape, rule, place.example);
     const int seen = keys_seen(first_query + kOwnRows<D> - 1, keys, shape.causal);
-    const T* all_keys = o.qkv + at.key(kv_head);
-    const T* all_values = o.qkv + at.value(kv_head);
+    const T* all_keys = o.keys + at.key(kv_head);
+    const T* all_values = o.keys + at.value(kv_head);
     const T* dy = o.dy + at.result(place.head);
 
     T* shared = Machine::template shared<T>();
@@ -36,10 +36,10 @@ class QueryGradTiles {
     const auto key_tile = [&](int buffer) { return OneTile(shared + (2 * kOwnRows<D> + buffer * 2 * kPassingRows) * D); };
     const auto value_tile = [&](int buffer) { return OneTile(shared + (2 * kOwnRows<D> + (buffer * 2 + 1) * kPassingRows) * D); };
     const auto load = [&](int first_key, int buffer) {
-      key_tile(buffer).template load<kPassingRows>(all_keys, at.width(), first_key, keys, size);
-      value_tile(buffer).template load<kPassingRows>(all_values, at.width(), first_key, keys, size);
+      key_tile(buffer).template load<kPassingRows>(all_keys, shape.key_width, first_key, keys, size);
+      value_tile(buffer).template load<kPassingRows>(all_values, shape.key_width, first_key, keys, size);
     };
-    queries.template load<kOwnRows<D>>(o.qkv + at.query(place.head), at.width(), first_query, length, size);
+    queries.template load<kOwnRows<D>>(o.queries + at.query(place.head), shape.query_width, first_query, length, size);
     gradients.template load<kOwnRows<D>>(dy, at.result_width(), first_query, length, size);
     Machine::commit();
     if (seen > 0) load(0, 0);
@@ -73,7 +73,8 @@ class QueryGradTiles {
     SNUG_UNROLL for (int r = 0; r < kRowTiles<D>; ++r) {
       SNUG_UNROLL for (int half = 0; half < 2; ++half) factors[r][half] = rule.scale;
     }
-    queries.store(state.sums, factors, warp_row, o.dqkv + at.query(place.head), at.width(), state.first_query, length, size);
+    queries.store(state.sums, factors, warp_row, o.dqueries + at.query(place.head), shape.query_width, state.first_query, length,
+                  size);
   }
 
  private:
@@ -173,9 +174,10 @@ class KeyGradTiles {
 
   SNUG_DEVICE static void run(const launch::AttentionGradOperands<T>& o, const launch::AttentionShape& shape,
                               const launch::AttentionRule& rule) {
-    const TilePlace place(Machine::block(), shape, shape.kv_heads, kOwnRows<D>, false);
+    const TilePlace place(Machine::block(), shape.examples, shape.key_length, shape.kv_heads, kOwnRows<D>, false);
     const TiledHeads at(shape, place.example);
     const int length = static_cast<int>(shape.length);
+    const int key_length = static_cast<int>(shape.key_length);
     const int size = static_cast<int>(shape.head_size);
     const int first_key = place.tile * kOwnRows<D>;
     const int keys = keys_of_example(shape, rule, place.example);
@@ -198,7 +200,7 @@ class KeyGradTiles {
     const auto load = [&](int pass, int buffer) {
       const std::uint32_t head = head_of(pass);
       const int query = query_of(pass);
-      query_tile(buffer).template load<kPassingRows>(o.qkv + at.query(head), at.width(), query, length, size);
+      query_tile(buffer).template load<kPassingRows>(o.queries + at.query(head), shape.query_width, query, length, size);
       gradient_tile(buffer).template load<kPassingRows>(o.dy + at.result(head), at.result_width(), query, length, size);
       // The log_sum_exp of each query, then dy times y.
       static_assert(kTileThreads == 2 * kPassingRows);
@@ -213,8 +215,8 @@ class KeyGradTiles {
     State state;
     state.start(rule, first_key + warp_row, shape.causal);
     if (passes > 0) {
-      key_rows.template load<kOwnRows<D>>(o.qkv + at.key(place.head), at.width(), first_key, keys, size);
-      value_rows.template load<kOwnRows<D>>(o.qkv + at.value(place.head), at.width(), first_key, keys, size);
+      key_rows.template load<kOwnRows<D>>(o.keys + at.key(place.head), shape.key_width, first_key, keys, size);
+      value_rows.template load<kOwnRows<D>>(o.keys + at.value(place.head), shape.key_width, first_key, keys, size);
       load(0, 0);
     }
     Machine::commit();
@@ -245,9 +247,10 @@ class KeyGradTiles {
       }
     }
     state.clear_from(keys);
-    key_rows.store(state.key_sums, key_factors, warp_row, o.dqkv + at.key(place.head), at.width(), state.first_key, length, size);
-    value_rows.store(state.value_sums, value_factors, warp_row, o.dqkv + at.value(place.head), at.width(), state.first_key,
-                     length, size);
+    key_rows.store(state.key_sums, key_factors, warp_row, o.dkeys + at.key(place.head), shape.key_width, state.first_key,
+                   key_length, size);
+    value_rows.store(state.value_sums, value_factors, warp_row, o.dkeys + at.value(place.head), shape.key_width, state.first_key,
+                     key_length, size);
   }
 
  private:

@@ -34,8 +34,9 @@ void allow_shared_memory(Kernel* kernel, std::size_t bytes) {
   SNUG_CUDA_CALL(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
 }
 
-inline unsigned tile_blocks(const AttentionShape& shape, std::uint32_t heads, int rows) {
-  return blocks_for(shape.length, static_cast<unsigned>(rows)) * shape.examples * heads;
+// Of tiles of so many rows, of the `length` rows of each example and head.
+inline unsigned tile_blocks(const AttentionShape& shape, std::uint32_t length, std::uint32_t heads, int rows) {
+  return blocks_for(length, static_cast<unsigned>(rows)) * shape.examples * heads;
 }
 
 }  // namespace snug::backends::cuda::launch

@@ -30,7 +30,7 @@ void tiled_attention(cudaStream_t stream, const AttentionOperands<T>& operands, 
                      const AttentionRule& rule) {
   with_tile_choice(shape, rule, [&](auto choice) {
     using Choice = decltype(choice);
-    const unsigned blocks = tile_blocks(shape, shape.heads, kOwnRows<Choice::kColumns>);
+    const unsigned blocks = tile_blocks(shape, shape.length, shape.heads, kOwnRows<Choice::kColumns>);
     forward_tiles<T, Choice><<<blocks, kTileThreads, Kernel<T, Choice>::kSharedBytes, stream>>>(operands, shape, rule);
   });
   check_launch("tiled_attention");

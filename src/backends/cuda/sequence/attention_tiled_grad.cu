@@ -40,8 +40,8 @@ void tiled_attention_grad(cudaStream_t stream, const AttentionGradOperands<T>& o
   with_tile_choice(shape, rule, [&](auto choice) {
     using Choice = decltype(choice);
     constexpr int kRows = kOwnRows<Choice::kColumns>;
-    const unsigned query_blocks = tile_blocks(shape, shape.heads, kRows);
-    const unsigned key_blocks = tile_blocks(shape, shape.kv_heads, kRows);
+    const unsigned query_blocks = tile_blocks(shape, shape.length, shape.heads, kRows);
+    const unsigned key_blocks = tile_blocks(shape, shape.key_length, shape.kv_heads, kRows);
     query_grad_tiles<T, Choice><<<query_blocks, kTileThreads, Queries<T, Choice>::kSharedBytes, stream>>>(operands, shape, rule);
     key_grad_tiles<T, Choice><<<key_blocks, kTileThreads, Keys<T, Choice>::kSharedBytes, stream>>>(operands, shape, rule);
   });

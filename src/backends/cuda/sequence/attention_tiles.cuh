@@ -220,18 +220,18 @@ SNUG_DEVICE void hide_before(Sums<RowTiles, ColumnTiles>& scores, int r, int e, 
   }
 }
 
-// One example and head, and a tile of its rows. Blocks that run at the same time go through the same few heads, whose values then
-// come from the cache; of these heads, the tiles with the most work come first.
+// One example and head, and a tile of its `length` rows. Blocks that run at the same time go through the same few heads, whose
+// values then come from the cache; of these heads, the tiles with the most work come first.
 struct TilePlace {
   std::uint32_t example, head;
   int tile;
 
   static constexpr std::uint32_t kHeadsTogether = 64;
 
-  SNUG_DEVICE TilePlace(std::uint32_t block, const launch::AttentionShape& shape, std::uint32_t heads, int rows,
+  SNUG_DEVICE TilePlace(std::uint32_t block, std::uint32_t examples, std::uint32_t length, std::uint32_t heads, int rows,
                         bool last_first) {
-    const std::uint32_t tiles = (shape.length + rows - 1) / rows;
-    const std::uint32_t all_heads = shape.examples * heads;
+    const std::uint32_t tiles = (length + rows - 1) / rows;
+    const std::uint32_t all_heads = examples * heads;
     const std::uint32_t first_head = block / (tiles * kHeadsTogether) * kHeadsTogether;
     const std::uint32_t together = all_heads - first_head < kHeadsTogether ? all_heads - first_head : kHeadsTogether;
     const std::uint32_t within = block % (tiles * kHeadsTogether);
@@ -245,15 +245,18 @@ struct TilePlace {
 // Where the rows of one example and head begin.
 struct TiledHeads {
   const launch::AttentionShape& shape;
-  std::size_t first_row;
+  std::size_t first_row, first_key_row;
 
   SNUG_DEVICE TiledHeads(const launch::AttentionShape& of, std::uint32_t example)
-      : shape(of), first_row(std::size_t{example} * of.length) {}
+      : shape(of), first_row(std::size_t{example} * of.length), first_key_row(std::size_t{example} * of.key_length) {}
 
-  SNUG_DEVICE std::uint32_t width() const { return (shape.heads + 2 * shape.kv_heads) * shape.head_size; }
-  SNUG_DEVICE std::size_t query(std::uint32_t head) const { return first_row * width() + std::size_t{head} * shape.head_size; }
-  SNUG_DEVICE std::size_t key(std::uint32_t kv_head) const { return query(shape.heads + kv_head); }
-  SNUG_DEVICE std::size_t value(std::uint32_t kv_head) const { return query(shape.heads + shape.kv_heads + kv_head); }
+  SNUG_DEVICE std::size_t query(std::uint32_t head) const {
+    return first_row * shape.query_width + std::size_t{head} * shape.head_size;
+  }
+  SNUG_DEVICE std::size_t key(std::uint32_t kv_head) const {
+    return first_key_row * shape.key_width + shape.first_key_column + std::size_t{kv_head} * shape.head_size;
+  }
+  SNUG_DEVICE std::size_t value(std::uint32_t kv_head) const { return key(shape.kv_heads + kv_head); }
   SNUG_DEVICE std::uint32_t result_width() const { return shape.heads * shape.head_size; }
   SNUG_DEVICE std::size_t result(std::uint32_t head) const {
     return first_row * result_width() + std::size_t{head} * shape.head_size;

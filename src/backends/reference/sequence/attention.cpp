@@ -20,38 +20,62 @@ struct Place {
   std::int64_t n, t, h;
 };
 
-// What all four kernels read. `qkv` and `scalars`: numbers of these inputs; lengths come after the scalars where there are some.
+// The numbers of the inputs with queries, with keys and values (the same where these are not apart), and of the scalars, which
+// the lengths follow where there are some.
+struct Operands {
+  std::size_t queries, keys, scalars;
+
+  Geometry geometry(const Call& call) const {
+    return queries == keys ? Geometry::from(call.input_shape(keys), call.attributes)
+                           : Geometry::from_apart(call.input_shape(queries), call.input_shape(keys), call.attributes);
+  }
+};
+
+constexpr Operands kForwardOperands{.queries = 0, .keys = 0, .scalars = 1};
+constexpr Operands kGradOperands{.queries = 1, .keys = 1, .scalars = 4};
+constexpr Operands kGradProbabilitiesOperands{.queries = 1, .keys = 1, .scalars = 3};
+constexpr Operands kCrossOperands{.queries = 0, .keys = 1, .scalars = 2};
+constexpr Operands kCrossGradOperands{.queries = 1, .keys = 2, .scalars = 5};
+
+// What all kernels read.
 template <typename T>
 class Attention {
  public:
-  Attention(const Call& call, std::size_t qkv, std::size_t scalars)
-      : g(Geometry::from(call.input_shape(qkv), call.attributes)),
-        qkv_(call.input<T>(qkv)),
-        lengths_(call.inputs.size() > scalars + 1 ? reinterpret_cast<const std::int32_t*>(call.inputs[scalars + 1].data)
-                                                  : nullptr),
-        scalars_(call.scalars(scalars)),
+  Attention(const Call& call, const Operands& operands)
+      : g(operands.geometry(call)),
+        queries_(call.input<T>(operands.queries)),
+        keys_(call.input<T>(operands.keys)),
+        lengths_(call.inputs.size() > operands.scalars + 1
+                     ? reinterpret_cast<const std::int32_t*>(call.inputs[operands.scalars + 1].data)
+                     : nullptr),
+        scalars_(call.scalars(operands.scalars)),
         scale_(call.attributes.real("scale")),
         dropout_(call.attributes.real("dropout")),
         key_(static_cast<std::uint64_t>(call.attributes.integer("key"))) {}
 
   const Geometry g;
 
-  const T* query(Place q) const { return &qkv_(q.n * g.length + q.t, g.query_column(q.h)); }
+  const T* query(Place q) const { return &queries_(q.n * g.length + q.t, g.query_column(q.h)); }
   // Of head q.h, the key and value at position t.
-  const T* key(Place q, std::int64_t t) const { return &qkv_(q.n * g.length + t, g.key_column(q.h / g.heads_per_kv_head())); }
-  const T* value(Place q, std::int64_t t) const { return &qkv_(q.n * g.length + t, g.value_column(q.h / g.heads_per_kv_head())); }
+  const T* key(Place q, std::int64_t t) const {
+    return &keys_(q.n * g.key_length + t, g.key_column(q.h / g.heads_per_kv_head()));
+  }
+  const T* value(Place q, std::int64_t t) const {
+    return &keys_(q.n * g.key_length + t, g.value_column(q.h / g.heads_per_kv_head()));
+  }
 
   double scale() const { return scale_; }
   double score(Place q, std::int64_t key_position) const { return scale_ * dot(query(q), key(q, key_position), g.head_size); }
   std::int64_t keys_seen(Place q) const {
-    return Geometry::keys_seen(q.t, g.length, lengths_ == nullptr ? g.length : lengths_[q.n], g.causal);
+    return Geometry::keys_seen(q.t, g.key_length, lengths_ == nullptr ? g.key_length : lengths_[q.n], g.causal);
   }
   // By what dropout multiplies the probability.
   double kept(Place q, std::int64_t key_position) const {
     if (dropout_ == 0) return 1;
     const auto number = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
-    const std::uint64_t element = ops::attention_dropout_element(
-        scalars_.first_example + number(q.n), number(g.heads), number(g.length), number(q.h), number(q.t), number(key_position));
+    const std::uint64_t element =
+        ops::attention_dropout_element(scalars_.first_example + number(q.n), number(g.heads), number(g.length),
+                                       number(g.key_length), number(q.h), number(q.t), number(key_position));
     const std::uint32_t word = ops::dropout_word(scalars_.seed, scalars_.step, key_, element);
     return ops::dropout_keeps(word, dropout_) ? 1 / (1 - dropout_) : 0;
   }
@@ -76,16 +100,16 @@ class Attention {
   }
 
  private:
-  View<const T> qkv_;
+  View<const T> queries_, keys_;
   const std::int32_t* lengths_;
   Scalars scalars_;
   double scale_, dropout_;
   std::uint64_t key_;
 };
 
-template <typename T>
+template <const Operands& O, typename T>
 void run_attention(const Call& call) {
-  const Attention<T> attention(call, 0, 1);
+  const Attention<T> attention(call, O);
   const Geometry& g = attention.g;
   const View<T> y = call.output<T>(0);
   const View<T> log_sum_exp = call.output<T>(1);
@@ -111,7 +135,7 @@ void run_attention(const Call& call) {
 
 template <typename T>
 void run_probabilities(const Call& call) {
-  const Attention<T> attention(call, 0, 1);
+  const Attention<T> attention(call, kForwardOperands);
   const Geometry& g = attention.g;
   const View<T> probabilities = call.output<T>(0);
   attention.for_each_query(call, [&](Place q) {
@@ -129,11 +153,12 @@ struct PairGradient {
   double score, dropped;
 };
 
-// dqkv, where pair(query, key) is a PairGradient. Each pass has the threads write different elements.
+// The gradients, where pair(query, key) is a PairGradient: of the queries into the first output, of keys and values into the
+// last, which is the same where they are not apart. Each pass has the threads write different elements.
 template <typename T, typename Pair>
 void write_query_gradients(const Call& call, const Attention<T>& attention, const Pair& pair) {
   const Geometry& g = attention.g;
-  const View<T> dqkv = call.output<T>(0);
+  const View<T> dq = call.output<T>(0);
   attention.for_each_query(call, [&](Place q) {
     const std::int64_t seen = attention.keys_seen(q);
     // Of the first columns the pair may still need what is held there.
@@ -147,7 +172,7 @@ void write_query_gradients(const Call& call, const Attention<T>& attention, cons
         for (std::int64_t c = 0; c < count; ++c) sums[c] += score * key[c];
       }
       for (std::int64_t c = 0; c < count; ++c)
-        dqkv(q.n * g.length + q.t, g.query_column(q.h) + first + c) = static_cast<T>(sums[c]);
+        dq(q.n * g.length + q.t, g.query_column(q.h) + first + c) = static_cast<T>(sums[c]);
     }
   });
 }
@@ -155,10 +180,10 @@ void write_query_gradients(const Call& call, const Attention<T>& attention, cons
 template <typename T, typename Pair>
 void write_key_gradients(const Call& call, const Attention<T>& attention, const View<const T>& dy, const Pair& pair) {
   const Geometry& g = attention.g;
-  const View<T> dqkv = call.output<T>(0);
-  parallel_for(call, g.rows() * g.kv_heads, [&](std::int64_t i) {
+  const View<T> dkv = call.output<T>(g.apart ? 1 : 0);
+  parallel_for(call, g.key_rows() * g.kv_heads, [&](std::int64_t i) {
     const std::int64_t row = i / g.kv_heads, kv_head = i % g.kv_heads;
-    const std::int64_t n = row / g.length, j = row % g.length;
+    const std::int64_t n = row / g.key_length, j = row % g.key_length;
     for (std::int64_t first = 0; first < g.head_size; first += kColumnBlock) {
       const std::int64_t count = std::min(kColumnBlock, g.head_size - first);
       double for_key[kColumnBlock] = {};
@@ -177,8 +202,8 @@ void write_key_gradients(const Call& call, const Attention<T>& attention, const 
         }
       }
       for (std::int64_t c = 0; c < count; ++c) {
-        dqkv(row, g.key_column(kv_head) + first + c) = static_cast<T>(for_key[c]);
-        dqkv(row, g.value_column(kv_head) + first + c) = static_cast<T>(for_value[c]);
+        dkv(row, g.key_column(kv_head) + first + c) = static_cast<T>(for_key[c]);
+        dkv(row, g.value_column(kv_head) + first + c) = static_cast<T>(for_value[c]);
       }
     }
   });
@@ -203,10 +228,11 @@ struct FromLogSumExp {
   }
 };
 
-template <typename T>
+// y and log_sum_exp come before the scalars.
+template <const Operands& O, typename T>
 void run_grad(const Call& call) {
-  const Attention<T> attention(call, 1, 4);
-  const FromLogSumExp<T> pair{attention, call.input<T>(0), call.input<T>(2), call.input<T>(3)};
+  const Attention<T> attention(call, O);
+  const FromLogSumExp<T> pair{attention, call.input<T>(0), call.input<T>(O.scalars - 2), call.input<T>(O.scalars - 1)};
   write_key_gradients(call, attention, pair.dy, pair);
   write_query_gradients(call, attention, pair);
 }
@@ -234,7 +260,7 @@ struct FromProbabilities {
 
 template <typename T>
 void run_grad_probabilities(const Call& call) {
-  const Attention<T> attention(call, 1, 3);
+  const Attention<T> attention(call, kGradProbabilitiesOperands);
   const FromProbabilities<T> pair{attention, call.input<T>(0), call.input<T>(2), call.output<T>(0)};
   attention.for_each_query(call, [&](Place q) {
     double sum = 0;
@@ -245,6 +271,11 @@ void run_grad_probabilities(const Call& call) {
   write_query_gradients(call, attention, pair);
 }
 
+constexpr Signature kCross{.inputs = {Element::real, Element::real, Element::scalars, Element::index},
+                           .outputs = {Element::real, Element::statistic}};
+constexpr Signature kCrossGrad{
+    .inputs = {Element::real, Element::real, Element::real, Element::real, Element::statistic, Element::scalars, Element::index},
+    .outputs = {Element::real, Element::real}};
 constexpr Signature kForward{.inputs = {Element::real, Element::scalars, Element::index},
                              .outputs = {Element::real, Element::statistic}};
 constexpr Signature kGrad{
@@ -253,8 +284,14 @@ constexpr Signature kGradProbabilities{.inputs = {Element::real, Element::real, 
 
 }  // namespace
 
-constinit const KernelDef attention = define<[]<typename T>() { return run_attention<T>; }, kForward>("reference_attention");
-constinit const KernelDef attention_grad = define<[]<typename T>() { return run_grad<T>; }, kGrad>("reference_attention_grad");
+constinit const KernelDef attention =
+    define<[]<typename T>() { return run_attention<kForwardOperands, T>; }, kForward>("reference_attention");
+constinit const KernelDef attention_grad =
+    define<[]<typename T>() { return run_grad<kGradOperands, T>; }, kGrad>("reference_attention_grad");
+constinit const KernelDef cross_attention =
+    define<[]<typename T>() { return run_attention<kCrossOperands, T>; }, kCross>("reference_cross_attention");
+constinit const KernelDef cross_attention_grad =
+    define<[]<typename T>() { return run_grad<kCrossGradOperands, T>; }, kCrossGrad>("reference_cross_attention_grad");
 constinit const KernelDef attention_probabilities =
     define<[]<typename T>() { return run_probabilities<T>; }, kForward>("reference_attention_probabilities");
 constinit const KernelDef attention_grad_probabilities =
