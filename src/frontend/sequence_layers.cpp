@@ -118,6 +118,7 @@ ValueId GraphBuilder::dynamic_conv(const std::string& name, ValueId x, const Seq
   return emit(name, ops::dynamic_conv, {x, weights}, std::move(attributes)).front();
 }
 
+// The gate is the first half of linear1, where that of PyTorch's glu is the second.
 ValueId GraphBuilder::dynamic_conv_block(const std::string& name, ValueId x, const SequenceConvOptions& options) {
   const std::int64_t columns = type_of(x).shape.dims().back();
   x = gated_linear_unit(name + ".glu", linear(name + ".linear1", x, 2 * columns), Gate::sigmoid);

@@ -23,9 +23,13 @@ constexpr std::int64_t kRowsInChunk = 128;
 
 std::int64_t chunks_of(const Type& x) { return (x.shape[0] + kRowsInChunk - 1) / kRowsInChunk; }
 
+// Of two operands and an accumulator.
+std::optional<std::string> objection(const KernelQuery& query) {
+  return objection_to_rows(query, {0, 1, accumulates(query.attributes) ? 2U : 0U});
+}
+
 KernelMatch match_sums_of_rows(const KernelQuery& query) {
-  const bool adds = accumulates(query.attributes);
-  if (auto reason = objection_to_rows(query, {0, 1, adds ? 2U : 0U})) return Refuse{*reason};
+  if (auto reason = objection(query)) return Refuse{*reason};
   return Accept{};
 }
 
@@ -88,8 +92,7 @@ std::unique_ptr<BoundKernel> bind_grad_input(const KernelArguments& arguments) {
 
 // dynamic_conv_grad_weight(dy, x, accumulator?)
 KernelMatch match_weights_of_rows(const KernelQuery& query) {
-  const KernelMatch match = match_sums_of_rows(query);
-  if (std::holds_alternative<Refuse>(match)) return match;
+  if (auto reason = objection(query)) return Refuse{*reason};
   return Accept{.workspace = size_of_floats(query.outputs[0].shape[1], query.threads)};
 }
 
@@ -121,24 +124,30 @@ std::unique_ptr<BoundKernel> bind_weights_of_rows(const KernelArguments& argumen
 
 // lightweight_conv_grad_weight(dy, x, accumulator?)
 KernelMatch match_shared_weights(const KernelQuery& query) {
-  const KernelMatch match = match_sums_of_rows(query);
-  if (std::holds_alternative<Refuse>(match)) return match;
+  if (auto reason = objection(query)) return Refuse{*reason};
   return Accept{.workspace = Bytes(4 * chunks_of(query.inputs[0]) * query.outputs[0].elements())};
 }
 
-// The gradient of one tap of a head from the rows of a chunk, which may belong to several examples.
+// Adds what the rows of a chunk, which may belong to several examples, give the taps of a head.
 template <typename T>
-float sum_over_chunk(const DynamicConvGeometry& g, const T* dy, const T* x, Range chunk, std::int64_t head, std::int64_t tap) {
-  const std::int64_t column = head * g.head_size(), distance = tap - g.left;
-  float sum = 0;
+void add_chunk(const DynamicConvGeometry& g, const T* dy, const T* x, Range chunk, std::int64_t head, float* taps) {
   for (std::int64_t example = chunk.begin / g.length * g.length; example < chunk.end; example += g.length) {
-    const std::int64_t begin = std::max(chunk.begin, example + std::max<std::int64_t>(0, -distance));
-    const std::int64_t end = std::min(chunk.end, example + g.length - std::max<std::int64_t>(0, distance));
-    if (begin >= end) continue;
-    sum += simd::dynamic_conv_loops<T>().sum_of_products(rows_of_head(g, end - begin), dy + begin * g.columns + column,
-                                                         x + (begin + distance) * g.columns + column);
+    const auto add = [&](Range positions, std::int64_t tap, std::int64_t count) {
+      if (positions.begin >= positions.end) return;
+      const std::int64_t at = (example + positions.begin) * g.columns + head * g.head_size();
+      simd::dynamic_conv_loops<T>().add_products(rows_of_head(g, positions.size()), dy + at, x + at + (tap - g.left) * g.columns,
+                                                 count, taps + tap);
+    };
+    const Range all{std::max<std::int64_t>(0, chunk.begin - example), std::min(g.length, chunk.end - example)};
+    // Positions all of whose taps lie within the example.
+    const std::int64_t inner = std::clamp(g.left, all.begin, all.end);
+    const std::int64_t end_of_inner = std::clamp(g.length + g.left - g.kernel + 1, inner, all.end);
+    add({inner, end_of_inner}, 0, g.kernel);
+    for (const Range& edge : {Range{all.begin, inner}, Range{end_of_inner, all.end}}) {
+      for (std::int64_t tap = 0; tap < g.kernel; ++tap)
+        add({std::max(edge.begin, g.left - tap), std::min(edge.end, g.length + g.left - tap)}, tap, 1);
+    }
   }
-  return sum;
 }
 
 std::unique_ptr<BoundKernel> bind_shared_weights(const KernelArguments& arguments) {
@@ -154,7 +163,8 @@ std::unique_ptr<BoundKernel> bind_shared_weights(const KernelArguments& argument
         for (std::int64_t head = 0; head < g.heads; ++head) {
           const Range rows{chunk * kRowsInChunk, std::min(g.rows(), (chunk + 1) * kRowsInChunk)};
           float* const taps = sums + chunk * count + head * g.kernel;
-          for (std::int64_t tap = 0; tap < g.kernel; ++tap) taps[tap] = sum_over_chunk(g, dy, x, rows, head, tap);
+          std::fill_n(taps, g.kernel, 0.0F);
+          add_chunk(g, dy, x, rows, head, taps);
         }
       }
       for (std::int64_t i = 0; i < count; ++i) {

@@ -51,30 +51,43 @@ void products(const HeadRows& rows, const T* one, const T* values, float* to) {
     to[j] = sum_over(rows.size, [&](auto d, std::int64_t i) { return hn::Mul(load(d, one + i), load(d, values + i)); });
 }
 
-template <typename T>
-float sum_of_products(const HeadRows& rows, const T* a, const T* b) {
+// For Taps taps at once, so that a gradient of the output is loaded once for all of them.
+template <int Taps, typename T>
+HWY_INLINE void sum_of_taps(const HeadRows& rows, const T* a, const T* b, float* to) {
   const auto few = static_cast<std::int64_t>(hn::Lanes(Few()));
-  auto first = hn::Zero(Floats()), second = first;
-  auto of_few = hn::Zero(Few());
-  auto of_single = hn::Zero(Single());
+  hn::Vec<Floats> sums[Taps];
+  hn::Vec<Few> of_few[Taps];
+  hn::Vec<Single> of_single[Taps];
+  for (int k = 0; k < Taps; ++k) {
+    sums[k] = hn::Zero(Floats());
+    of_few[k] = hn::Zero(Few());
+    of_single[k] = hn::Zero(Single());
+  }
   for (std::int64_t row = 0; row < rows.count; ++row, a += rows.stride, b += rows.stride) {
-    const auto add = [&](auto d, std::int64_t i, auto& sum) { sum = hn::MulAdd(load(d, a + i), load(d, b + i), sum); };
+    const auto add = [&](auto d, std::int64_t i, auto* to_sums) {
+      const auto factor = load(d, a + i);
+      for (int k = 0; k < Taps; ++k) to_sums[k] = hn::MulAdd(factor, load(d, b + k * rows.stride + i), to_sums[k]);
+    };
     std::int64_t i = 0;
-    for (; i + 2 * lanes() <= rows.size; i += 2 * lanes()) {
-      add(Floats(), i, first);
-      add(Floats(), i + lanes(), second);
-    }
-    for (; i + lanes() <= rows.size; i += lanes()) add(Floats(), i, first);
+    for (; i + lanes() <= rows.size; i += lanes()) add(Floats(), i, sums);
     for (; i + few <= rows.size; i += few) add(Few(), i, of_few);
     for (; i < rows.size; ++i) add(Single(), i, of_single);
   }
-  return hn::GetLane(hn::SumOfLanes(Floats(), hn::Add(first, second))) + hn::GetLane(hn::SumOfLanes(Few(), of_few)) +
-         hn::GetLane(of_single);
+  for (int k = 0; k < Taps; ++k) {
+    to[k] += hn::GetLane(hn::SumOfLanes(Floats(), sums[k])) + hn::GetLane(hn::SumOfLanes(Few(), of_few[k])) +
+             hn::GetLane(of_single[k]);
+  }
 }
 
 template <typename T>
-constexpr DynamicConvLoops<T> kDynamicConvLoops{
-    .weigh = weigh<T>, .products = products<T>, .sum_of_products = sum_of_products<T>};
+void add_products(const HeadRows& rows, const T* a, const T* b, std::int64_t taps, float* to) {
+  std::int64_t k = 0;
+  for (; k + 4 <= taps; k += 4) sum_of_taps<4>(rows, a, b + k * rows.stride, to + k);
+  for (; k < taps; ++k) sum_of_taps<1>(rows, a, b + k * rows.stride, to + k);
+}
+
+template <typename T>
+constexpr DynamicConvLoops<T> kDynamicConvLoops{.weigh = weigh<T>, .products = products<T>, .add_products = add_products<T>};
 
 SNUG_DEFINE_TABLES(DynamicConvLoops)
 

@@ -25,8 +25,8 @@ struct DynamicConvLoops {
   void (*weigh)(const HeadRows& rows, const T* values, const RowWeights<T>& weights, const T* addend, T* to);
   // The product of one row with each of the rows.
   void (*products)(const HeadRows& rows, const T* one, const T* values, float* to);
-  // The sum of a * b over all rows.
-  float (*sum_of_products)(const HeadRows& rows, const T* a, const T* b);
+  // to[k] += the sum of a * b over all rows, where those of b begin k rows after the first: for so many taps.
+  void (*add_products)(const HeadRows& rows, const T* a, const T* b, std::int64_t taps, float* to);
 };
 template <typename T>
 const DynamicConvLoops<T>& dynamic_conv_loops();
