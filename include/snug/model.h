@@ -62,6 +62,14 @@ struct AttentionOptions {
   double dropout = 0;         // of the probabilities
 };
 
+// A convolution along sequences. The neighboring columns of a head share one kernel, whose taps a softmax weighs.
+struct SequenceConvOptions {
+  std::int64_t heads = 1;
+  std::int64_t kernel = 3;  // taps
+  bool causal = true;       // a token sees itself and those before it; false: as many on either side, which takes an odd kernel
+  double drop_connect = 0;  // of the taps, after the softmax
+};
+
 // What a gated linear unit does to the first half of its input before it multiplies the second.
 enum class Gate : std::uint8_t { sigmoid, silu, gelu };
 
@@ -117,6 +125,13 @@ class Layers {
   Tensor attention(const std::string& name, Tensor qkv, const AttentionOptions& options);
   // Queries [.., heads * size] with keys and values [.., 2 kv_heads * size] that come from elsewhere, of which each sees all.
   Tensor cross_attention(const std::string& name, Tensor q, Tensor kv, const AttentionOptions& options);
+  // With the kernels <name>.weight, the same at all tokens.
+  Tensor lightweight_conv(const std::string& name, Tensor x, const SequenceConvOptions& options);
+  // With kernels that a linear layer, <name>.weight_linear, makes of each token.
+  Tensor dynamic_conv(const std::string& name, Tensor x, const SequenceConvOptions& options);
+  // What takes the place of attention in a dynamic convolution network: <name>.linear1 to twice the columns, a gated linear unit
+  // that halves them, the convolution <name>.conv, and <name>.linear2.
+  Tensor dynamic_conv_block(const std::string& name, Tensor x, const SequenceConvOptions& options);
 
   // What no layer above covers: any op of Snug's, by the name that `snug plan --dump-after differentiate` prints it with, and
   // parameters for it. The op's first result, and those beside it, are the tensors.

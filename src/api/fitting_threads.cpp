@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/prepare.h"
-#include "snug/error.h"
+#include <snug/error.h>
 
 namespace snug {
 

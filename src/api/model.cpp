@@ -107,6 +107,18 @@ Tensor Layers::cross_attention(const std::string& name, Tensor q, Tensor kv, con
   return tensor(impl_.builder.cross_attention(name, impl_.value(q), impl_.value(kv), options));
 }
 
+Tensor Layers::lightweight_conv(const std::string& name, Tensor x, const SequenceConvOptions& options) {
+  return tensor(impl_.builder.lightweight_conv(name, impl_.value(x), options));
+}
+
+Tensor Layers::dynamic_conv(const std::string& name, Tensor x, const SequenceConvOptions& options) {
+  return tensor(impl_.builder.dynamic_conv(name, impl_.value(x), options));
+}
+
+Tensor Layers::dynamic_conv_block(const std::string& name, Tensor x, const SequenceConvOptions& options) {
+  return tensor(impl_.builder.dynamic_conv_block(name, impl_.value(x), options));
+}
+
 Tensor Layers::dropout(const std::string& name, Tensor x, double probability) {
   return tensor(impl_.builder.dropout(name, impl_.value(x), probability));
 }

@@ -63,6 +63,11 @@ class GraphBuilder {
   ValueId attention(const std::string& name, ValueId qkv, const AttentionOptions& options);
   // Queries [.., heads * size] with keys and values [.., 2 kv_heads * size] that come from elsewhere, of which each sees all.
   ValueId cross_attention(const std::string& name, ValueId q, ValueId kv, const AttentionOptions& options);
+  // Kernels that all rows share, <name>.weight, or of each row's own, from a linear layer without bias, <name>.weight_linear.
+  ValueId lightweight_conv(const std::string& name, ValueId x, const SequenceConvOptions& options);
+  ValueId dynamic_conv(const std::string& name, ValueId x, const SequenceConvOptions& options);
+  // A linear layer to a gate and as many columns as x has, the gated linear unit, the convolution, and a linear layer.
+  ValueId dynamic_conv_block(const std::string& name, ValueId x, const SequenceConvOptions& options);
 
   // Any op with plain inputs; `name` becomes its layer and the name of its first output.
   std::vector<ValueId> emit(const std::string& name, const OpDef& op, std::vector<ValueId> inputs, Attributes attributes = {});
@@ -94,6 +99,9 @@ class GraphBuilder {
   StateId add_state(const std::string& name, const Type& type, Role role, bool trainable, Initializer initializer);
   void emit_initial_value(StateId id, const Initializer& initializer);
   ValueId read(StateId id) { return builder_.read(id); }
+  // The kernels of a sequence's convolution [.., taps] as they are used: each one's taps sum to 1, before some are dropped.
+  ValueId weigh_taps(const std::string& layer, ValueId taps, const SequenceConvOptions& options);
+  Attributes sequence_conv_attributes(const std::string& layer, ValueId x, const SequenceConvOptions& options) const;
   // Rows of the leading dimension that each example of the microbatch has; UserError when it is not made of these.
   std::int64_t rows_of_each_example(const std::string& layer, const Type& type) const;
 

@@ -96,6 +96,49 @@ ValueId GraphBuilder::cross_attention(const std::string& name, ValueId q, ValueI
   return emit(name, ops::cross_attention, {q, kv, read(program_.scalars)}, attributes).front();
 }
 
+ValueId GraphBuilder::weigh_taps(const std::string& layer, ValueId taps, const SequenceConvOptions& options) {
+  const ValueId weights = emit(layer + ".softmax", ops::softmax, {taps}).front();
+  return options.drop_connect != 0 ? dropout(layer + ".drop_connect", weights, options.drop_connect) : weights;
+}
+
+Attributes GraphBuilder::sequence_conv_attributes(const std::string& layer, ValueId x, const SequenceConvOptions& options) const {
+  const Shape& shape = type_of(x).shape;
+  if (shape.rank() != 2)
+    throw_user_error("layer '{}': the input is {}; a convolution of sequences takes [tokens,features]", layer, to_string(shape));
+  if (options.heads < 1 || shape[1] % options.heads != 0)
+    throw_user_error("layer '{}': {} columns do not split into {} heads", layer, shape[1], options.heads);
+  if (options.kernel < 1 || options.kernel > Shape::kMaxElements / (options.heads + 1))
+    throw_user_error("layer '{}': kernels of {} taps are not possible", layer, options.kernel);
+  Attributes attributes{{"heads", options.heads}, {"kernel", options.kernel}, {"causal", std::int64_t{options.causal ? 1 : 0}}};
+  set_rows_per_example(attributes, rows_of_each_example(layer, type_of(x)));
+  return attributes;
+}
+
+// The weight begins as Glorot and Bengio's uniform distribution has it for one input and `heads` output channels.
+ValueId GraphBuilder::lightweight_conv(const std::string& name, ValueId x, const SequenceConvOptions& options) {
+  Attributes attributes = sequence_conv_attributes(name, x, options);
+  const double bound = std::sqrt(6 / static_cast<double>((options.heads + 1) * options.kernel));
+  const ValueId taps = parameter(name + ".weight", {.dtype = DType::f32, .shape = {options.heads, options.kernel}},
+                                 {.kind = Initializer::Kind::uniform, .amount = bound});
+  return emit(name, ops::lightweight_conv, {x, weigh_taps(name, taps, options)}, std::move(attributes)).front();
+}
+
+ValueId GraphBuilder::dynamic_conv(const std::string& name, ValueId x, const SequenceConvOptions& options) {
+  Attributes attributes = sequence_conv_attributes(name, x, options);
+  const ValueId flat = linear(name + ".weight_linear", x, options.heads * options.kernel, {.bias = false});
+  const Shape of_rows = type_of(flat).shape;
+  const ValueId taps = reshape(name + ".taps", flat, {of_rows[0] * options.heads, options.kernel});
+  const ValueId weights = reshape(name + ".weights", weigh_taps(name, taps, options), of_rows);
+  return emit(name, ops::dynamic_conv, {x, weights}, std::move(attributes)).front();
+}
+
+// The gate is the first half of linear1, where that of PyTorch's glu is the second.
+ValueId GraphBuilder::dynamic_conv_block(const std::string& name, ValueId x, const SequenceConvOptions& options) {
+  const std::int64_t columns = type_of(x).shape.dims().back();
+  x = gated_linear_unit(name + ".glu", linear(name + ".linear1", x, 2 * columns), Gate::sigmoid);
+  return linear(name + ".linear2", dynamic_conv(name + ".conv", x, options), columns);
+}
+
 void GraphBuilder::linear_cross_entropy(const std::string& name, ValueId x, ValueId weight, double label_smoothing) {
   const ValueId labels = input("labels", {.dtype = DType::i32, .shape = {type_of(x).shape[0]}});
   Attributes attributes{{"label_smoothing", label_smoothing}};

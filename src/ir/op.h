@@ -73,7 +73,7 @@ struct FedEarly {
 // it needs of the rows before is in states, which it writes too:
 //   step(the op's first inputs, states..., positions i32[rows]) -> output 0, states...
 struct InSteps {
-  const OpDef* op = nullptr;  // nullptr: the op does not look beyond its row, and does the same in steps
+  const OpDef* op = nullptr;  // nullptr: the op does the same in steps and looks at no other row, or it objects
   std::size_t inputs = 1;
   std::span<const std::string_view> attributes = {};  // those that the step has too
   // The types of the states for examples of at most `context` rows; nullptr: there are none. Their names are those of the step's

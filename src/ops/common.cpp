@@ -55,6 +55,12 @@ void require_positions_of_rows(const Type& positions, const Type& x) {
   if (positions.dtype != DType::i32) throw_user_error("the positions are {}; they must be i32", name_of(positions.dtype));
 }
 
+bool flag(const Attributes& attributes, std::string_view name) {
+  const std::int64_t value = attributes.integer(name);
+  if (value != 0 && value != 1) throw_user_error("{} is {}; it must be 0 or 1", name, value);
+  return value == 1;
+}
+
 void require_epsilon(const OpCall& call) {
   const double epsilon = call.attributes.real("epsilon");
   if (!(epsilon >= 0)) throw_user_error("epsilon {} is negative", epsilon);
@@ -91,9 +97,7 @@ Type type_from_input_shape(const Type& gradient, const Attributes& attributes, c
             .shape = Shape(std::span<const std::int64_t>(attributes.integers("input_shape"))),
             .layout = untold};
   if (!attributes.has("channels_last")) return type;
-  const std::int64_t channels_last = attributes.integer("channels_last");
-  if (channels_last != 0 && channels_last != 1) throw_user_error("channels_last is {}; it must be 0 or 1", channels_last);
-  type.layout = channels_last == 1 ? Layout::channels_last() : Layout::row_major();
+  type.layout = flag(attributes, "channels_last") ? Layout::channels_last() : Layout::row_major();
   return type;
 }
 

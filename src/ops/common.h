@@ -26,6 +26,8 @@ void require_example_rows(const Type& type, const Attributes& attributes);
 void require_drawn_rows(const Type& type, const Attributes& attributes);
 // i32, one for each row of `x`.
 void require_positions_of_rows(const Type& positions, const Type& x);
+// An attribute that says yes (1) or no (0).
+bool flag(const Attributes& attributes, std::string_view name);
 // An `epsilon` of at least 0, which normalization adds to a variance.
 void require_epsilon(const OpCall& call);
 

@@ -7,9 +7,11 @@
 #include "backends/cpu/cpu.h"
 #include "backends/reference/reference.h"
 #include "base/error.h"
+#include "frontend/graph_builder.h"
 #include "frontend/zoo_models.h"
 #include "passes/model/decode_only.h"
 #include "plan/compile.h"
+#include "support/messages.h"
 #include "train/scores.h"
 
 namespace snug {
@@ -132,6 +134,17 @@ TEST(Decode, TheCpuGivesTheScoresOfWholeTexts) {
     expect_scores_of_whole_texts(of, backends::cpu_backend(1), DType::bf16, 0.15);
     expect_scores_of_whole_texts(of, backends::cpu_backend(1), DType::f16, 0.02);
   }
+}
+
+TEST(Decode, WhatLooksBeyondItsRowAndHasNoStepIsRefused) {
+  frontend::GraphBuilder b("convolutional", 2);
+  const ValueId words = b.parameter("words", {.dtype = DType::f32, .shape = {kVocabulary, 4}}, {});
+  const ValueId x = b.embedding("embedding", b.tokens(1), words);
+  b.linear_cross_entropy("head", b.lightweight_conv("conv", x, {.heads = 2}), words);
+  const Program program = std::move(b).finish();
+  EXPECT_TRUE(support::mentions(
+      support::message_of<UserError>([&] { decode_only(lower_model(program, backends::reference_backend(1), {}), kContext); }),
+      {"'conv'", "row"}));
 }
 
 }  // namespace

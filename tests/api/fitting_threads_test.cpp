@@ -5,7 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "snug/error.h"
+#include "support/messages.h"
+#include <snug/error.h>
 
 namespace snug {
 
@@ -50,8 +51,8 @@ TEST(FittingThreads, AreTheMostThatTheBudgetHasRoomFor) {
   Planner planner(150);
   EXPECT_EQ(planner.open(with_budget(), 16).threads, 4);
   EXPECT_EQ(planner.tried.back(), 4) << "the plan that stays is that of the backend";
-  EXPECT_EQ(planner.notes,
-            std::vector<std::string>{"4 threads instead of 16: the budget has no room for the kernels' scratch on more"});
+  ASSERT_EQ(planner.notes.size(), 1U);
+  EXPECT_TRUE(support::mentions(planner.notes[0], {"4", "threads", "16", "budget"}));
   Planner narrow(110);
   EXPECT_EQ(narrow.open(with_budget(), 12).threads, 1);
   EXPECT_EQ(narrow.tried.back(), 1);

@@ -1,5 +1,6 @@
 // Models of one's own: other inputs than images, ops and parameters that no layer has, sparse weights, snapshots.
 #include <cmath>
+#include <functional>
 
 #include <gtest/gtest.h>
 
@@ -55,6 +56,34 @@ TEST(OwnModel, LearnsFromNumbersWithOpsAndParametersOfItsOwn) {
     EXPECT_EQ(trainer.evaluate(batch.inputs()).accuracy, 1.0) << precision;
     EXPECT_EQ(trainer.parameter("fc2.weight").size(), 48U);
   }
+}
+
+// The label of a token is the one two before it, so only what looks back can know it.
+TEST(OwnModel, ConvolutionsAlongSequencesLookBack) {
+  constexpr std::int64_t kWords = 6, kLength = 12, kExamples = 8, kWidth = 16;
+  std::vector<std::int32_t> tokens, labels;
+  for (std::int64_t row = 0; row < kExamples * kLength; ++row) {
+    tokens.push_back(static_cast<std::int32_t>((row * row * 7 + row * 3) % 11 % kWords));
+    labels.push_back(row % kLength < 2 ? -100 : tokens[static_cast<std::size_t>(row) - 2]);
+  }
+  const std::vector<Input> inputs{{"tokens", std::span(tokens)}, {"labels", std::span(labels)}};
+  const auto learned = [&](const std::function<Tensor(Layers&, Tensor)>& layer) {
+    const Model model = Model::define("looks_back", [&](Layers& net) {
+      const auto table = [&](const std::string& name) {
+        return net.parameter(name, {kWords, kWidth}, {.kind = InitialValue::Kind::normal, .amount = 0.5});
+      };
+      const Tensor x = layer(net, net.embedding("embedding", net.tokens(kLength), table("words")));
+      net.linear_cross_entropy("head", x, table("classes"));
+    });
+    Trainer trainer(model, {.batch = kExamples, .optimizer = "adamw", .learning_rate = 0.02, .seed = 1});
+    for (int step = 0; step < 150; ++step) trainer.train(inputs);
+    return trainer.evaluate(inputs).loss;
+  };
+  const SequenceConvOptions options{.heads = 2, .kernel = 3};
+  EXPECT_LT(learned([&](Layers& net, Tensor x) { return net.lightweight_conv("conv", x, options); }), 0.1);
+  EXPECT_LT(learned([&](Layers& net, Tensor x) { return net.dynamic_conv("conv", x, options); }), 0.1);
+  EXPECT_LT(learned([&](Layers& net, Tensor x) { return net.dynamic_conv_block("block", x, options); }), 0.1);
+  EXPECT_GT(learned([&](Layers& net, Tensor x) { return net.linear("fc", x, kWidth); }), 0.5);
 }
 
 TEST(OwnModel, InputsThatItDoesNotHaveAreRefused) {

@@ -381,8 +381,8 @@ Comparison compare(const Backend& backend, const OpCase& test, DType dtype) {
 
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
-  for (const auto list :
-       {product_cases, norm_cases, other_cases, pack_cases, update_cases, sparse_cases, sequence_cases, attention_cases}) {
+  for (const auto list : {product_cases, norm_cases, other_cases, pack_cases, update_cases, sparse_cases, sequence_cases,
+                          attention_cases, dynamic_conv_cases}) {
     for (OpCase& test : list()) cases.push_back(std::move(test));
   }
   return cases;

@@ -62,6 +62,7 @@ std::vector<OpCase> pack_cases();
 std::vector<OpCase> sparse_cases();
 std::vector<OpCase> sequence_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> dynamic_conv_cases();
 // The convolutions of WRN-28-2, on two small images, with so many of their weights.
 std::vector<OpCase> sparse_wrn_cases(double density);
 

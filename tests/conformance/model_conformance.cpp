@@ -87,6 +87,20 @@ Program language_model(DType dtype) {
   return narrow(std::move(b).finish(), dtype);
 }
 
+// Convolutions along sequences, with kernels of each row's own that look both ways, and with shared ones that look back.
+Program convolutional_language_model(DType dtype) {
+  GraphBuilder b("convolutions", 5);
+  const ValueId words = b.parameter("words", {.dtype = DType::f32, .shape = {kVocabulary, kWidth}},
+                                    {.kind = Initializer::Kind::normal, .amount = 0.5});
+  ValueId x = b.embedding("embedding", b.tokens(kTokens), words);
+  x = b.add(
+      "add1", x,
+      b.dynamic_conv_block("block", b.layer_norm("norm1", x), {.heads = 4, .kernel = 7, .causal = false, .drop_connect = 0.1}));
+  x = b.add("add2", x, b.lightweight_conv("conv", b.layer_norm("norm2", x), {.heads = 8, .kernel = 15, .drop_connect = 0.1}));
+  b.linear_cross_entropy("head", b.layer_norm("norm3", x), words, 0.1);
+  return narrow(std::move(b).finish(), dtype);
+}
+
 std::vector<std::byte> random_bytes(std::size_t count) {
   std::vector<std::byte> bytes(count);
   std::uint64_t state = 1;
@@ -207,7 +221,8 @@ std::vector<ModelCase> model_cases() {
                                zoo_model("wrn-10-1", {.batch = 6, .image_size = 16, .statistics_group = 4}),
                                {.name = "residual", .build = residual_model},
                                {.name = "mixed", .build = mixed_model, .valid = 4},
-                               {.name = "language", .build = language_model, .valid = 4}};
+                               {.name = "language", .build = language_model, .valid = 4},
+                               {.name = "convolutions", .build = convolutional_language_model, .valid = 4}};
   return cases;
 }
 

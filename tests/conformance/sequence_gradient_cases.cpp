@@ -79,6 +79,44 @@ GradientCase attention(const Attention& a) {
   return result;
 }
 
+struct Convolution {
+  std::string name;
+  std::int64_t length = 5, heads = 2, head_size = 3, kernel = 3;
+  bool causal = true;
+};
+
+// With kernels that all rows share, or each row's own.
+GradientCase convolution(const Convolution& c, bool dynamic) {
+  return {.name = (dynamic ? "dynamic_conv_" : "lightweight_conv_") + c.name,
+          .build =
+              [c, dynamic](GraphBuilder& b) {
+                const std::int64_t rows = 3 * c.length;
+                const ValueId x = operand(b, "x", {rows, c.heads * c.head_size});
+                const ValueId weight = operand(b, "weight", dynamic ? Shape{rows, c.heads * c.kernel} : Shape{c.heads, c.kernel});
+                loss_of_rows(b,
+                             b.emit("conv", dynamic ? ops::dynamic_conv : ops::lightweight_conv, {x, weight},
+                                    {{"heads", c.heads},
+                                     {"kernel", c.kernel},
+                                     {"causal", kOne * (c.causal ? 1 : 0)},
+                                     {"rows_per_example", c.length}})
+                                 .front(),
+                             3);
+              },
+          .valid = 2};
+}
+
+void add_convolutions(std::vector<GradientCase>& cases) {
+  for (const bool dynamic : {false, true}) {
+    cases.push_back(convolution({.name = "causal"}, dynamic));
+    cases.push_back(convolution({.name = "full", .causal = false}, dynamic));
+    cases.push_back(convolution({.name = "of_even_kernel", .heads = 3, .head_size = 1, .kernel = 4}, dynamic));
+    cases.push_back(convolution({.name = "of_one_tap", .kernel = 1, .causal = false}, dynamic));
+    cases.push_back(convolution({.name = "of_one_row", .length = 1, .heads = 1}, dynamic));
+    cases.push_back(convolution({.name = "longer_than_the_example", .length = 2, .kernel = 7}, dynamic));
+    cases.push_back(convolution({.name = "full_and_longer", .length = 2, .kernel = 7, .causal = false}, dynamic));
+  }
+}
+
 struct Classifier {
   std::string name;
   std::int64_t columns = 6, classes = 5;
@@ -192,6 +230,7 @@ std::vector<GradientCase> sequence_gradient_cases() {
   cases.push_back(
       of_rows("softmax", 2, 5, [](GraphBuilder& b, ValueId x) { return b.emit("softmax", ops::softmax, {x}).front(); }));
   add_products(cases);
+  add_convolutions(cases);
   cases.push_back(attention({.name = "attention", .causal = false}));
   cases.push_back(attention({.name = "attention_causal"}));
   cases.push_back(attention({.name = "attention_of_grouped_heads", .heads = 6, .kv_heads = 2, .head_size = 2}));

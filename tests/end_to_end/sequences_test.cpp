@@ -29,6 +29,7 @@ struct Language {
   bool tied = true;  // one table for the tokens and the classifier
   double dropout = 0;
   bool lengths = false;
+  bool convolutions = false;  // lightweight and dynamic ones behind the blocks
 };
 
 ValueId attend(GraphBuilder& b, const std::string& name, ValueId qkv, std::int64_t kv_heads, const Language& model,
@@ -52,7 +53,7 @@ ValueId dropped(GraphBuilder& b, const std::string& name, ValueId x, const Langu
   return model.dropout > 0 ? b.dropout(name, x, model.dropout) : x;
 }
 
-// A block of GPT-2 and one of Llama.
+// A block of GPT-2 and one of Llama, and convolutions.
 Program language(std::int64_t microbatch, const Language& model) {
   GraphBuilder b("language", microbatch);
   const Initializer normal{.kind = Initializer::Kind::normal, .amount = 0.5};
@@ -76,6 +77,12 @@ Program language(std::int64_t microbatch, const Language& model) {
   x = b.add("llama.add1", x, b.linear("llama.projection", h, kWidth, {.bias = false}));
   h = b.gated_linear_unit("llama.gate", b.linear("llama.up", b.rms_norm("llama.norm2", x), 6 * kWidth, {.bias = false}));
   x = b.add("llama.add2", x, b.silu("llama.silu", b.linear("llama.down", h, kWidth, {.bias = false})));
+
+  if (model.convolutions) {
+    const SequenceConvOptions taps{.heads = 4, .kernel = 5, .drop_connect = model.dropout};
+    x = b.add("light.add", x, b.lightweight_conv("light.conv", b.layer_norm("light.norm", x), taps));
+    x = b.add("dynamic.add", x, b.dynamic_conv_block("dynamic", b.layer_norm("dynamic.norm", x), taps));
+  }
 
   b.linear_cross_entropy("head", b.layer_norm("norm", x), model.tied ? words : table("classifier", kVocabulary), 0.1);
   return std::move(b).finish();
@@ -194,7 +201,8 @@ void expect_same(const Outcome& a, const Outcome& b, double tolerance) {
 
 TEST(Sequences, AStepIsTheSameHoweverItsBatchIsSplitAndWhateverPaddingHolds) {
   for (const Device& device : devices()) {
-    for (const Language& model : {Language{}, Language{.tied = false, .dropout = 0.3, .lengths = true}}) {
+    for (const Language& model :
+         {Language{}, Language{.tied = false, .dropout = 0.3, .lengths = true}, Language{.dropout = 0.3, .convolutions = true}}) {
       const Outcome whole = run_steps(language(kBatch, model), device);
       EXPECT_TRUE(std::isfinite(whole.metrics.loss));
       for (const std::int64_t microbatch : {1, 3, 5}) {
@@ -214,7 +222,8 @@ void expect_same_bits(const Outcome& got, const Outcome& plain, const std::strin
 
 TEST(Sequences, WhateverIsMadeAgainComesToTheSameBits) {
   const Device device{backends::reference_backend(2), DType::f32, 0};
-  for (const Language& model : {Language{.dropout = 0.2}, Language{.tied = false, .lengths = true}}) {
+  for (const Language& model :
+       {Language{.dropout = 0.2}, Language{.tied = false, .lengths = true}, Language{.dropout = 0.2, .convolutions = true}}) {
     const Outcome plain = run_steps(language(3, model), device, {}, 3);
     for (const char* strategy :
          {"no-bn", "every-3", "sqrt", "log", "chen", "residual-1", "residual-2*", "greedy:45KB", "optimal:45KB"}) {

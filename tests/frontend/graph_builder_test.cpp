@@ -118,6 +118,40 @@ TEST(GraphBuilder, RowsThatAreNotMadeOfExamplesAreRefused) {
                                 {"'tokens'", "leading", "i32[5]", "2"}));
 }
 
+// DropConnect of kernels that all rows share is the same in all microbatches; of each row's own it is drawn by example.
+TEST(GraphBuilder, ConvolutionsOfSequencesWeighTheirTapsBeforeTheyDropSome) {
+  GraphBuilder b("model", 2);
+  const SequenceConvOptions taps{.heads = 2, .kernel = 3, .drop_connect = 0.1};
+  ValueId x = b.reshape("rows", b.features({5, 8}), {10, 8});
+  x = b.lightweight_conv("light", x, taps);
+  EXPECT_EQ(to_string(b.type_of(x)), "f32[10x8]");
+  x = b.dynamic_conv_block("block", x, {.heads = 4, .kernel = 5, .causal = false, .drop_connect = 0.1});
+  EXPECT_EQ(to_string(b.type_of(x)), "f32[10x8]");
+  b.softmax_cross_entropy(x);
+  const Program model = std::move(b).finish();
+  EXPECT_EQ(rows_per_example_of(model), "light.drop_connect=0 light=5 block.conv.drop_connect=20 block.conv=5 loss=5 ");
+  std::string parameters;
+  for (const State& state : model.states) {
+    if (state.role == Role::parameter) parameters += state.name + to_string(state.type.shape) + " ";
+  }
+  EXPECT_EQ(parameters,
+            "light.weight[2x3] block.linear1.weight[16x8] block.linear1.bias[16] block.conv.weight_linear.weight[20x8] "
+            "block.linear2.weight[8x8] block.linear2.bias[8] ");
+  EXPECT_EQ(model.section(SectionKind::forward).in_evaluation.size(), 2U);
+}
+
+TEST(GraphBuilder, ConvolutionsOfSequencesNameTheLayerThatTheyRefuse) {
+  const auto refused = [](const SequenceConvOptions& options) {
+    return refusal([&](auto& b, ValueId x) { b.dynamic_conv("d", flat(b, x), options); });
+  };
+  EXPECT_TRUE(support::mentions(refused({.heads = 2}), {"'d'", "3", "2", "heads"}));
+  EXPECT_TRUE(support::mentions(refused({.kernel = 0}), {"'d'", "0", "taps"}));
+  EXPECT_TRUE(support::mentions(refused({.kernel = std::int64_t{1} << 60U}), {"'d'", "1152921504606846976", "taps"}));
+  EXPECT_TRUE(support::mentions(refused({.kernel = 4, .causal = false}), {"'d'", "4", "odd"}));
+  EXPECT_TRUE(support::mentions(refused({.drop_connect = 1}), {"'d.drop_connect'", "1"}));
+  EXPECT_TRUE(support::mentions(refusal([](auto& b, ValueId x) { b.lightweight_conv("l", x, {}); }), {"'l'", "[2x3x8x8]"}));
+}
+
 TEST(GraphBuilder, NamesAreCheckedAndParametersUnique) {
   EXPECT_TRUE(support::mentions(refusal([](auto& b, ValueId x) { b.relu("my relu", x); }), {"'my relu'", "name", "200"}));
   EXPECT_TRUE(support::mentions(

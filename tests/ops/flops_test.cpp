@@ -55,6 +55,11 @@ TEST(Flops, OfAClassifierWithItsLossAreThoseOfItsProducts) {
   const std::vector<std::string> inputs{"f32[6x8]", "f32[100x8]", "i32[6]", "u8[64]"};
   EXPECT_EQ(flops("linear_cross_entropy", inputs, "label_smoothing=0.0"), 6 * 100 * (2 * 8 + 5));
   EXPECT_EQ(flops("linear_cross_entropy_step", inputs, "label_smoothing=0.0"), 6 * 100 * (3 * 2 * 8 + 5));
+  const std::string taps = "heads=2, kernel=3, causal=1, rows_per_example=3";
+  EXPECT_EQ(flops("lightweight_conv", {"f32[6x8]", "f32[2x3]"}, taps), 2 * 6 * 8 * 3);
+  EXPECT_EQ(flops("lightweight_conv_grad_weight", {"f32[6x8]", "f32[6x8]"}, taps), 2 * 6 * 8 * 3);
+  EXPECT_EQ(flops("dynamic_conv", {"f32[6x8]", "f32[6x6]"}, taps), 2 * 6 * 8 * 3);
+  EXPECT_EQ(flops("dynamic_conv_grad_input", {"f32[6x8]", "f32[6x6]"}, taps), 2 * 6 * 8 * 3);
   EXPECT_EQ(flops("batched_product", {"f32[3x4x5]", "f32[3x5x6]"}, "transpose_a=0, transpose_b=0"), 2 * 3 * 4 * 5 * 6);
   EXPECT_EQ(flops("batched_product", {"f32[3x5x4]", "f32[3x6x5]"}, "transpose_a=1, transpose_b=1"), 2 * 3 * 4 * 5 * 6);
 }

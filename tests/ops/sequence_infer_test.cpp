@@ -75,6 +75,30 @@ TEST(InferSequence, GatesAndRotations) {
             "rotary: inverse is 2; it must be 0 or 1");
 }
 
+TEST(InferSequence, Convolutions) {
+  const std::string x = "bf16[6x8]", taps = "heads=2, kernel=5, causal=0, rows_per_example=3";
+  EXPECT_EQ(infer("lightweight_conv", {x, "bf16[2x5]"}, taps), x);
+  EXPECT_EQ(infer("lightweight_conv_grad_input", {x, "bf16[2x5]"}, taps), x);
+  EXPECT_EQ(infer("lightweight_conv_grad_weight", {x, x}, taps), "bf16[2x5]");
+  EXPECT_EQ(infer("dynamic_conv", {x, "bf16[6x10]"}, taps), x);
+  EXPECT_EQ(infer("dynamic_conv_grad_input", {x, "bf16[6x10]"}, taps), x);
+  EXPECT_EQ(infer("dynamic_conv_grad_weight", {x, x}, taps), "bf16[6x10]");
+  EXPECT_EQ(infer("dynamic_conv", {x, "bf16[6x8]"}, "heads=2, kernel=4, causal=1, rows_per_example=6"), x);
+
+  EXPECT_TRUE(support::mentions(infer("lightweight_conv", {x, "bf16[6x10]"}, taps), {"lightweight_conv", "[6x10]", "[2x5]"}));
+  EXPECT_TRUE(support::mentions(infer("dynamic_conv", {x, "bf16[2x5]"}, taps), {"dynamic_conv", "[2x5]", "[6x10]"}));
+  EXPECT_TRUE(support::mentions(infer("dynamic_conv", {x, "bf16[6x8]"}, "heads=2, kernel=4, causal=0, rows_per_example=6"),
+                                {"dynamic_conv", "kernel", "4", "odd"}));
+  EXPECT_TRUE(support::mentions(infer("dynamic_conv", {x, "bf16[6x9]"}, "heads=3, kernel=3, causal=0, rows_per_example=6"),
+                                {"dynamic_conv", "8", "3", "heads"}));
+  EXPECT_TRUE(support::mentions(infer("lightweight_conv", {x, "bf16[2x5]"}, "heads=2, kernel=0, causal=1, rows_per_example=6"),
+                                {"lightweight_conv", "kernel", "0"}));
+  EXPECT_TRUE(support::mentions(infer("dynamic_conv_grad_weight", {x, "bf16[6x4]"}, taps),
+                                {"dynamic_conv_grad_weight", "bf16[6x8]", "bf16[6x4]"}));
+  EXPECT_TRUE(support::mentions(infer("lightweight_conv", {x, "bf16[2x5]"}, "heads=2, kernel=5, causal=2, rows_per_example=3"),
+                                {"lightweight_conv", "causal", "2", "0 or 1"}));
+}
+
 std::string attention(const std::string& numbers) {
   return numbers + ", causal=1, scale=0.5, dropout=0.0, key=1, rows_per_example=3";
 }

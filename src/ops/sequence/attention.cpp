@@ -29,8 +29,6 @@ AttentionHeads AttentionHeads::from(const Shape& qkv, const Attributes& attribut
 
 AttentionGeometry AttentionGeometry::from(const Shape& qkv, const Attributes& attributes) {
   const auto heads = AttentionHeads::from(qkv, attributes);
-  const std::int64_t causal = attributes.integer("causal");
-  if (causal != 0 && causal != 1) throw_user_error("causal is {}; it must be 0 or 1", causal);
   const std::int64_t length = rows_per_example(attributes);
   return {.examples = qkv[0] / length,
           .length = length,
@@ -38,7 +36,7 @@ AttentionGeometry AttentionGeometry::from(const Shape& qkv, const Attributes& at
           .heads = heads.count,
           .kv_heads = heads.of_keys,
           .head_size = heads.size,
-          .causal = causal == 1,
+          .causal = flag(attributes, "causal"),
           .apart = false};
 }
 

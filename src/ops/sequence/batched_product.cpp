@@ -9,12 +9,6 @@ namespace snug::ops {
 
 namespace {
 
-bool flag(const Attributes& attributes, std::string_view name) {
-  const std::int64_t value = attributes.integer(name);
-  if (value != 0 && value != 1) throw_user_error("{} is {}; it must be 0 or 1", name, value);
-  return value == 1;
-}
-
 void require_factor(const Type& factor, std::string_view what) {
   require_rank(factor, 3, what);
   if (!lies_in_logical_order(factor)) throw_user_error("{} {} does not lie in logical order", what, to_string(factor));

@@ -25,8 +25,7 @@ void require_heads(const Type& x, const Attributes& attributes) {
   const double base = attributes.real("base");
   if (!(base >= 1 && base <= std::numeric_limits<float>::max()))
     throw_user_error("the base {} is not between 1 and 3.4e38", base);
-  const std::int64_t inverse = attributes.integer("inverse");
-  if (inverse != 0 && inverse != 1) throw_user_error("inverse is {}; it must be 0 or 1", inverse);
+  flag(attributes, "inverse");
 }
 
 std::vector<Type> infer(const OpCall& call) {

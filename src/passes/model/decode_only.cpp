@@ -44,11 +44,11 @@ void go_in_steps(Program& program, Section& section, std::int64_t context) {
   SectionBuilder builder(program.states, section);
   for (Node& node : section.nodes) {
     const InSteps& steps = node.op->in_steps;
-    if (steps.op == nullptr) continue;
     const std::string_view objection =
         steps.objection == nullptr ? "" : steps.objection(types_of(section, node), node.attributes);
     if (!objection.empty())
       throw_user_error("layer '{}' of '{}' cannot take one row after the other: {}", node.layer, program.name, objection);
+    if (steps.op == nullptr) continue;
     const std::vector<StateId> states = add_states(program, section, node, context);
     Attributes attributes;
     for (const auto& [name, constant] : node.attributes.entries()) {

@@ -1,5 +1,6 @@
 // The kernels of sequence values: any number of threads gives the same bits.
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -112,6 +113,25 @@ TEST_P(CpuSequence, CrossAttentionAndItsGradients) {
     const std::vector<Tensor> blocks =
         run_all_on_cpu("simd_cross_attention_grad_blocks", ops::cross_attention_grad, inputs, attributes, 1, Bytes(140 << 10));
     for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(whole[i].same_bytes(blocks[i])) << i;
+  }
+}
+
+// Heads narrower than a vector and with columns left over, and several chunks of rows.
+TEST_P(CpuSequence, ConvolutionsAndTheirGradients) {
+  constexpr std::int64_t kRows = 300, kLength = 60;
+  for (const auto& [heads, size, kernel] :
+       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{16, 4, 7}, {3, 37, 31}, {2, 70, 3}}) {
+    const Tensor x = real({kRows, heads * size}, 1), dy = real({kRows, heads * size}, 2);
+    const Tensor shared = real({heads, kernel}, 3), of_rows = real({kRows, heads * kernel}, 4);
+    for (const std::int64_t causal : {0, 1}) {
+      const Attributes taps{{"heads", heads}, {"kernel", kernel}, {"causal", causal}, {"rows_per_example", kLength}};
+      expect_same_bits_on_any_threads({"simd_lightweight_conv", ops::lightweight_conv, {x, shared}, taps});
+      expect_same_bits_on_any_threads({"simd_lightweight_conv_grad_input", ops::lightweight_conv_grad_input, {dy, shared}, taps});
+      expect_same_bits_on_any_threads({"simd_lightweight_conv_grad_weight", ops::lightweight_conv_grad_weight, {dy, x}, taps});
+      expect_same_bits_on_any_threads({"simd_dynamic_conv", ops::dynamic_conv, {x, of_rows}, taps});
+      expect_same_bits_on_any_threads({"simd_dynamic_conv_grad_input", ops::dynamic_conv_grad_input, {dy, of_rows}, taps});
+      expect_same_bits_on_any_threads({"simd_dynamic_conv_grad_weight", ops::dynamic_conv_grad_weight, {dy, x}, taps});
+    }
   }
 }
 

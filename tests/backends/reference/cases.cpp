@@ -276,6 +276,21 @@ void add_sequences(std::vector<Case>& cases, Maker& make) {
   }
 }
 
+void add_sequence_convolutions(std::vector<Case>& cases, Maker& make) {
+  constexpr std::int64_t kRows = 15, kLength = 5, kHeads = 3, kSize = 4, kKernel = 3;
+  const Tensor x = make({kRows, kHeads * kSize}), dy = make({kRows, kHeads * kSize});
+  const Tensor shared = make({kHeads, kKernel}), of_rows = make({kRows, kHeads * kKernel});
+  for (const std::int64_t causal : {0, 1}) {
+    const Attributes attributes{{"heads", kHeads}, {"kernel", kKernel}, {"causal", causal}, {"rows_per_example", kLength}};
+    cases.push_back({&ops::lightweight_conv, {x, shared}, attributes});
+    cases.push_back({&ops::lightweight_conv_grad_input, {dy, shared}, attributes});
+    cases.push_back({&ops::lightweight_conv_grad_weight, {dy, x}, attributes});
+    cases.push_back({&ops::dynamic_conv, {x, of_rows}, attributes});
+    cases.push_back({&ops::dynamic_conv_grad_input, {dy, of_rows}, attributes});
+    cases.push_back({&ops::dynamic_conv_grad_weight, {dy, x}, attributes});
+  }
+}
+
 void add_attention(std::vector<Case>& cases, Maker& make) {
   // Four query heads share two of keys and values, three columns each; of the last example nothing is seen.
   constexpr std::int64_t kRows = 15, kLength = 5, kHeads = 4, kKvHeads = 2, kSize = 3;
@@ -403,6 +418,7 @@ std::vector<Case> all_cases(DType dtype) {
   add_attention(cases, make);
   add_cross_attention(cases, make);
   add_attention_step(cases, make);
+  add_sequence_convolutions(cases, make);
   add_linear_cross_entropy(cases, make);
   add_sparse(cases, make);
   return cases;

@@ -146,6 +146,38 @@ TEST(ReferenceRotary, TurnsPairsOfBothHalvesOfAHeadByTheirPosition) {
   });
 }
 
+// Two examples of three rows, two heads of one column each; the tap of 1 says where each kernel looks.
+TEST(ReferenceLightweightConv, TheColumnsOfAHeadShareAKernelAndNothingLeaksBetweenExamples) {
+  for_f32_and_f64([](DType dtype) {
+    const Tensor x({.dtype = dtype, .shape = {6, 2}}, {1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60});
+    const Tensor weight({.dtype = dtype, .shape = {2, 3}}, {1, 0, 2, 0, 1, 0.5});
+    Attributes attributes{{"heads", kOne * 2}, {"kernel", kOne * 3}, {"causal", kOne}, {"rows_per_example", kOne * 3}};
+    EXPECT_EQ(run(ops::lightweight_conv, {x, weight}, attributes)[0].logical(),
+              (std::vector<double>{2, 5, 4, 20, 7, 35, 8, 20, 10, 65, 16, 80}));
+    EXPECT_EQ(run(ops::lightweight_conv_grad_input, {x, weight}, attributes)[0].logical(),
+              (std::vector<double>{5, 25, 4, 40, 6, 15, 14, 70, 10, 85, 12, 30}));
+    EXPECT_EQ(run(ops::lightweight_conv_grad_weight, {x, x}, attributes)[0].logical(),
+              (std::vector<double>{27, 58, 91, 2700, 5800, 9100}));
+    attributes.set("causal", kOne * 0);
+    EXPECT_EQ(run(ops::lightweight_conv, {x, weight}, attributes)[0].logical(),
+              (std::vector<double>{4, 20, 7, 35, 2, 30, 10, 65, 16, 80, 5, 60}));
+  });
+}
+
+TEST(ReferenceDynamicConv, EachRowHasKernelsOfItsOwn) {
+  for_f32_and_f64([](DType dtype) {
+    // One head of two columns.
+    const Tensor x({.dtype = dtype, .shape = {4, 2}}, {1, 10, 2, 20, 3, 30, 4, 40});
+    const Tensor weight({.dtype = dtype, .shape = {4, 2}}, {7, 1, 1, 0, 7, 2, 1, 1});
+    const Attributes attributes{{"heads", kOne}, {"kernel", kOne * 2}, {"causal", kOne}, {"rows_per_example", kOne * 2}};
+    EXPECT_EQ(run(ops::dynamic_conv, {x, weight}, attributes)[0].logical(), (std::vector<double>{1, 10, 1, 10, 6, 60, 7, 70}));
+    EXPECT_EQ(run(ops::dynamic_conv_grad_input, {x, weight}, attributes)[0].logical(),
+              (std::vector<double>{3, 30, 0, 0, 10, 100, 4, 40}));
+    EXPECT_EQ(run(ops::dynamic_conv_grad_weight, {x, x}, attributes)[0].logical(),
+              (std::vector<double>{0, 101, 202, 404, 0, 909, 1212, 1616}));
+  });
+}
+
 TEST(ReferenceSoftmax, OfEachRowSumsToOneHoweverLargeItsNumbers) {
   for_f32_and_f64([](DType dtype) {
     const Tensor x({.dtype = dtype, .shape = {2, 1, 3}}, {1, 2, 3, 1e30, 1e30, -1e30});

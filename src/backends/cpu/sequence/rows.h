@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/cpu/simd/loops.h"
 #include "backends/cpu/storage.h"
 #include "ir/kernel.h"
 
@@ -31,6 +32,20 @@ inline std::optional<std::string> objection_to_rows(const KernelQuery& query, st
 template <typename T>
 const T* addend_of(const KernelArguments& arguments) {
   return accumulates(arguments.attributes) ? elements<T>(arguments.inputs.back()) : nullptr;
+}
+
+// So many floats of each thread, to a cache line.
+inline std::int64_t stride_of_floats(std::int64_t floats) { return (floats + 15) / 16 * 16; }
+inline Bytes size_of_floats(std::int64_t floats, int threads) { return Bytes(4 * stride_of_floats(floats) * threads); }
+
+// A row of floats as a row of a gradient, rounded before it is added to an accumulator's.
+template <typename T>
+void put_row(const float* fresh, const T* addend, T* to, std::int64_t columns) {
+  if (addend == nullptr) {
+    simd::element_loops<T>().narrow(fresh, to, columns);
+  } else {
+    simd::element_loops<T>().add_floats(addend, fresh, to, columns);
+  }
 }
 
 }  // namespace snug::backends::cpu

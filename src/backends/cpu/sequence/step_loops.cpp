@@ -10,30 +10,12 @@
 #include <hwy/highway.h>
 
 #include "backends/cpu/sequence/math-inl.h"
+#include "backends/cpu/sequence/sums-inl.h"
 #include "backends/cpu/simd/storage-inl.h"
 #include "backends/cpu/simd/tables.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace snug::backends::cpu::simd::HWY_NAMESPACE {
-
-// The sum of terms(d, i) over a range, in two sums to hide the latency of additions.
-template <typename Terms>
-HWY_INLINE float sum_over(std::int64_t count, const Terms& terms) {
-  const Floats d;
-  auto first = hn::Zero(d), second = first;
-  std::int64_t i = 0;
-  for (; i + 2 * lanes() <= count; i += 2 * lanes()) {
-    first = hn::Add(first, terms(d, i));
-    second = hn::Add(second, terms(d, i + lanes()));
-  }
-  if (i + lanes() <= count) {
-    first = hn::Add(first, terms(d, i));
-    i += lanes();
-  }
-  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(first, second)));
-  for (; i < count; ++i) sum += hn::GetLane(terms(Single(), i));
-  return sum;
-}
 
 // to = factor * the sum of weights[j] * values[j] in Vectors vectors from column i on.
 template <int Vectors, typename D, typename T>

@@ -17,10 +17,6 @@ namespace {
 
 const std::int32_t* indices_of(const Operand& operand) { return reinterpret_cast<const std::int32_t*>(operand.data); }
 
-// Each thread's floats, to a cache line.
-std::int64_t stride_of(std::int64_t floats) { return (floats + 15) / 16 * 16; }
-Bytes size_of_floats(std::int64_t floats, int threads) { return Bytes(4 * stride_of(floats) * threads); }
-
 // add_positions_at(x, table, positions)
 KernelMatch match_add_positions_at(const KernelQuery& query) {
   if (auto reason = objection_to_rows(query, {0, 1})) return Refuse{*reason};
@@ -116,7 +112,7 @@ struct AttentionStep {
     const simd::SeenKeys seen{
         .count = std::int64_t{positions[n]} + 1, .stride = g.kv_width(), .size = g.head_size, .scale = scale};
     simd::step_loops<T>().attend(seen, qkv + n * g.columns() + head * g.head_size, keys + begin, values + begin, to,
-                                 weights + thread * stride_of(g.context));
+                                 weights + thread * stride_of_floats(g.context));
   }
 
   void operator()() const {

@@ -20,10 +20,6 @@ namespace {
 // Rows of a table at a time: enough that threads rarely have to ask for more.
 constexpr std::int64_t kTableRows = 32;
 
-// Each thread's sum of floats, to a cache line.
-std::int64_t stride_of(std::int64_t columns) { return (columns + 15) / 16 * 16; }
-Bytes size_of_sums(std::int64_t columns, int threads) { return Bytes(4 * stride_of(columns) * threads); }
-
 // embedding(indices, table)
 KernelMatch match_embedding(const KernelQuery& query) {
   if (auto reason = objection_to_rows(query, {1})) return Refuse{*reason};
@@ -77,18 +73,8 @@ KernelMatch match_embedding_grad(const KernelQuery& query) {
   const Type& dy = query.inputs[1];
   WorkspaceCutter cutter;
   const IndexLinks links(cutter, query.outputs[0].shape[0], dy.shape[0]);
-  cutter.cut(size_of_sums(dy.shape[1], query.threads));
+  cutter.cut(size_of_floats(dy.shape[1], query.threads));
   return Accept{.workspace = cutter.used()};
-}
-
-// The sum of floats as a row of the gradient, rounded before it is added to an accumulator's.
-template <typename T>
-void put_row(const float* fresh, const T* addend, T* to, std::int64_t columns) {
-  if (addend == nullptr) {
-    simd::element_loops<T>().narrow(fresh, to, columns);
-  } else {
-    simd::element_loops<T>().add_floats(addend, fresh, to, columns);
-  }
 }
 
 std::unique_ptr<BoundKernel> bind_embedding_grad(const KernelArguments& arguments) {
@@ -97,7 +83,7 @@ std::unique_ptr<BoundKernel> bind_embedding_grad(const KernelArguments& argument
   const std::int64_t most = gradient.shape[0];
   WorkspaceCutter cutter(arguments.workspace.data());
   const IndexLinks links(cutter, most, rows);
-  auto* const sums = reinterpret_cast<float*>(cutter.cut(size_of_sums(gradient.shape[1], arguments.threads)));
+  auto* const sums = reinterpret_cast<float*>(cutter.cut(size_of_floats(gradient.shape[1], arguments.threads)));
   return with_storage(gradient.dtype, [&]<typename T>(T /*tag*/) {
     return make_bound([links, sums, rows, most, columns = gradient.shape[1],
                        indices = reinterpret_cast<const std::int32_t*>(arguments.inputs[0].data),
@@ -105,7 +91,7 @@ std::unique_ptr<BoundKernel> bind_embedding_grad(const KernelArguments& argument
                        to = elements<T>(arguments.outputs[0]), threads = arguments.threads] {
       links.link(indices, rows, most);
       for_each_item((most + kTableRows - 1) / kTableRows, threads, [&](int thread, std::int64_t item) {
-        float* const sum = sums + thread * stride_of(columns);
+        float* const sum = sums + thread * stride_of_floats(columns);
         const std::int64_t end = std::min(most, (item + 1) * kTableRows);
         for (std::int64_t index = item * kTableRows; index < end; ++index) {
           T* const row_of_table = to + index * columns;
@@ -146,7 +132,7 @@ std::unique_ptr<BoundKernel> bind_add_positions(const KernelArguments& arguments
 KernelMatch match_add_positions_grad(const KernelQuery& query) {
   const bool adds = accumulates(query.attributes);
   if (auto reason = objection_to_rows(query, {0, adds ? 1U : 0U})) return Refuse{*reason};
-  return Accept{.workspace = size_of_sums(query.inputs[0].shape[1], query.threads)};
+  return Accept{.workspace = size_of_floats(query.inputs[0].shape[1], query.threads)};
 }
 
 std::unique_ptr<BoundKernel> bind_add_positions_grad(const KernelArguments& arguments) {
@@ -157,7 +143,7 @@ std::unique_ptr<BoundKernel> bind_add_positions_grad(const KernelArguments& argu
                        length = rows_per_example(arguments.attributes), positions = arguments.outputs[0].type.shape[0],
                        sums = reinterpret_cast<float*>(arguments.workspace.data()), threads = arguments.threads] {
       for_each_part(positions, threads, 1, [&](int thread, Range part) {
-        float* const sum = sums + thread * stride_of(columns);
+        float* const sum = sums + thread * stride_of_floats(columns);
         for (std::int64_t position = part.begin; position < part.end; ++position) {
           std::fill_n(sum, columns, 0.0F);
           for (std::int64_t row = position; row < rows && position < length; row += length)
@@ -172,7 +158,7 @@ std::unique_ptr<BoundKernel> bind_add_positions_grad(const KernelArguments& argu
 // rotary(x). A position's angles serve its rows of all examples; each thread has its own positions.
 KernelMatch match_rotary(const KernelQuery& query) {
   if (auto reason = objection_to_rows(query, {0})) return Refuse{*reason};
-  return Accept{.workspace = size_of_sums(query.attributes.integer("head_size"), query.threads)};
+  return Accept{.workspace = size_of_floats(query.attributes.integer("head_size"), query.threads)};
 }
 
 std::unique_ptr<BoundKernel> bind_rotary(const KernelArguments& arguments) {
@@ -185,7 +171,7 @@ std::unique_ptr<BoundKernel> bind_rotary(const KernelArguments& arguments) {
                        length = rows_per_example(arguments.attributes),
                        angles = reinterpret_cast<float*>(arguments.workspace.data()), threads = arguments.threads] {
       for_each_part(length, threads, 1, [&](int thread, Range part) {
-        float* const cosine = angles + thread * stride_of(size);
+        float* const cosine = angles + thread * stride_of_floats(size);
         float* const sine = cosine + size / 2;
         const simd::RowRotation rotation{.heads = heads, .half = size / 2, .cosine = cosine, .sine = sine};
         for (std::int64_t position = part.begin; position < part.end; ++position) {
