@@ -58,7 +58,7 @@ struct TrainingOptions {
   std::optional<double> beta2 = {};          // adamw: 0.999
   std::optional<double> epsilon = {};        // adamw: 1e-8
   std::optional<bool> decay_norms = {};      // adamw: no; whether the weight decay is for parameters of one dimension, too
-  std::optional<int> moment_bits = {};       // adamw's moments: 32, or 16 with a scale per tensor, as suits the precision
+  std::optional<int> moment_bits = {};       // adamw's moments: 8, 16 or 32; 16 or 32 as suits the precision
   double clip_norm = 0;                      // above 0: the gradients' total norm is clipped to it
   std::uint64_t seed = 0;
   int threads = 0;        // 0: as many as the machine has cores

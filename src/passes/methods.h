@@ -19,7 +19,7 @@ struct Methods {
   std::optional<DType> precision;                // of values: f32, f16 or bf16
   std::optional<double> nonzero;                 // share of the convolutions' weights that is stored
   std::optional<std::int64_t> momentum_bits;     // per element of sgd's large momenta: 8 or 32
-  std::optional<std::int64_t> moment_bits;       // per element of adamw's moments: 16 or 32
+  std::optional<std::int64_t> moment_bits;       // per element of adamw's moments: 8, 16 or 32
   std::optional<std::int64_t> microbatch;        // examples per run of forward and backward
   std::optional<std::int64_t> statistics_group;  // examples whose batch-norm statistics are taken together; else the microbatch
   std::optional<CheckpointStrategy> checkpoint;  // what backward recomputes instead of keeping

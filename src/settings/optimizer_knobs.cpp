@@ -10,7 +10,7 @@ namespace snug::settings {
 namespace {
 
 constexpr std::array<std::string_view, 2> kMomentumBits{"8", "32"};
-constexpr std::array<std::string_view, 2> kMomentBits{"16", "32"};
+constexpr std::array<std::string_view, 3> kMomentBits{"8", "16", "32"};
 constexpr NumberRange kDecays{0, 0.999999};  // of a moving average
 
 const std::array kRows{
@@ -138,7 +138,9 @@ const std::array kRows{
          .slot = [](Recipe& r) -> Slot { return &r.methods.moment_bits; },
          .argument = "BITS",
          .values = Choices(kMomentBits),
-         .help = "16-bit optimizer state: with 16, adamw's moments take 16 bits per element, with a scale per tensor",
+         .help =
+             "8-bit or 16-bit optimizer state: with 16, adamw's moments take 16 bits per element, with a scale per tensor; with "
+             "8, those of large parameters take 8 bits, with a scale per block",
          .otherwise = "16 with --precision bf16 or fp16, else 32",
          .topic = Topic::optimizer,
          .exactness = Exactness::precision,

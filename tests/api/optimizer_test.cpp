@@ -143,7 +143,7 @@ TEST(Optimizer, OfATrainerIsAnOption) {
   EXPECT_TRUE(support::mentions(refused({.optimizer = "adamw", .nesterov = true}),
                                 {"optimizer.nesterov", "setting of sgd", "adamw", "kind"}));
   EXPECT_TRUE(support::mentions(refused({.beta2 = 0.95}), {"optimizer.beta2", "setting of adamw", "sgd", "kind"}));
-  EXPECT_EQ(refused({.optimizer = "adamw", .moment_bits = 8}), "optimizer.moment_bits is 8; it can be 16, 32");
+  EXPECT_EQ(refused({.optimizer = "adamw", .moment_bits = 4}), "optimizer.moment_bits is 4; it can be 8, 16, 32");
 }
 
 // A recipe's learning rate is obeyed, and the same steps follow whichever way they are asked for.

@@ -42,6 +42,9 @@ TEST(OptimizerFlag, AdamwKeepsTwoMomentsOfEveryParameter) {
   EXPECT_EQ(adamw.at("optimizer"), 2 * parameters + 8) << "and the count of updates";
   // Two convolutions of 4,608 and 18,432 weights, with two scales each; the first and the classifier have fewer than 4,096.
   EXPECT_EQ(bytes({"--optimizer", "adamw", "--moment-bits", "16"}).at("optimizer"), 2 * parameters + 8 - 4 * (4608 + 18432) + 16);
+  // Codes of both moments, and two scales for each of 18 and 72 blocks.
+  EXPECT_EQ(bytes({"--optimizer", "adamw", "--moment-bits", "8"}).at("optimizer"),
+            2 * parameters + 8 - 6 * (4608 + 18432) + 8 * (18 + 72));
   EXPECT_EQ(bytes({"--optimizer", "adamw", "--precision", "bf16", "--moment-bits", "16"}),
             bytes({"--optimizer", "adamw", "--precision", "bf16"}));
   EXPECT_GT(bytes({"--optimizer", "adamw", "--precision", "bf16", "--moment-bits", "32"}).at("optimizer"),

@@ -4,7 +4,7 @@
 
 #include "conformance/backend_conformance.h"
 #include "ops/ops.h"
-#include "ops/updates/quantized_momentum.h"
+#include "ops/updates/block_code.h"
 
 // The update's ops beside plain sgd: the sum of squares, the factor that clips, and sgd with it.
 
@@ -90,10 +90,44 @@ void add_adamw(std::vector<OpCase>& cases, const std::string& name, const Shape&
   add(ops::adamw_scaled, "of_nothing", {a, nothing, rate, no_moment, no_moment, no_scales, wide(1, 1, 1)}, rule);
 }
 
+void add_quantized_adamw(std::vector<OpCase>& cases, const std::string& name, const Shape& shape, bool row_major = false) {
+  const OperandSpec a{.shape = shape, .row_major = row_major}, b = a;
+  const OperandSpec m{.kind = Kind::bytes, .shape = {shape.elements()}, .low = 0, .high = 256};
+  // Second moments above a tenth of their scale: the smaller they are, the longer the step, and its rounding with it.
+  const OperandSpec v{.kind = Kind::bytes, .shape = {shape.elements()}, .low = 127, .high = 256};
+  const OperandSpec scales{.kind = Kind::single, .shape = {ops::code_blocks(shape.elements()), 2}, .low = 0.5, .high = 2};
+  const OperandSpec updates = wide(1, 3, 3), norm = wide(2, 0.2, 0.9);
+  const OperandSpec rate = scalars({.seed = 3, .step = 5, .learning_rate = 0.1, .loss_scale = 4});
+  const OperandSpec skipping = scalars({.learning_rate = 0.1, .loss_scale = 4, .skip_update = 1});
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  const Attributes rule{{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.1}};
+  Attributes at_random = rule;
+  at_random.set("stochastic", kOne);
+  at_random.set("key", std::int64_t{7});
+  const auto add = [&](const std::string& what, std::vector<OperandSpec> operands, const Attributes& attributes,
+                       double terms = 8) {
+    cases.push_back({.name = "adamw_quantized_" + what + "_" + name,
+                     .op = &ops::adamw_quantized,
+                     .operands = std::move(operands),
+                     .attributes = attributes,
+                     .terms = terms});
+  };
+  OperandSpec nothing = b, no_codes = m, no_scales = scales;
+  nothing.low = nothing.high = no_codes.low = no_codes.high = no_scales.low = no_scales.high = 0;
+  add("plain", {a, b, rate, m, v, scales, updates}, rule);
+  add("clipped", {a, b, rate, m, v, scales, updates, norm}, rule);
+  add("skipping", {a, b, skipping, m, v, scales, updates}, at_random);
+  add("not_finite", {a, b, rate, m, v, scales, updates, wide(2, kNaN, kNaN)}, rule);
+  add("at_random", {a, b, rate, m, v, scales, updates}, at_random);
+  add("of_any_code", {a, b, scalars({.learning_rate = 1e-3}), m, m, scales, updates}, rule, 200);
+  add("first", {a, b, rate, no_codes, no_codes, no_scales, wide(1, 1, 1)}, rule);
+  add("of_nothing", {a, nothing, rate, no_codes, no_codes, no_scales, wide(1, 1, 1)}, rule);
+}
+
 void add_quantized(std::vector<OpCase>& cases, const std::string& name, const Shape& shape, bool row_major = false) {
   const OperandSpec a{.shape = shape, .row_major = row_major}, b = a;
   const OperandSpec codes{.kind = Kind::bytes, .shape = {shape.elements()}, .low = 0, .high = 256};
-  const OperandSpec scales{.kind = Kind::single, .shape = {ops::momentum_blocks(shape.elements())}, .low = 0.01, .high = 2};
+  const OperandSpec scales{.kind = Kind::single, .shape = {ops::code_blocks(shape.elements())}, .low = 0.01, .high = 2};
   const OperandSpec rate = scalars({.learning_rate = 0.1, .loss_scale = 4});
   const OperandSpec skipping = scalars({.learning_rate = 0.1, .loss_scale = 4, .skip_update = 1});
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -162,6 +196,11 @@ std::vector<OpCase> update_cases() {
   add_quantized(cases, "images", {3, 5, 3, 3});
   add_quantized(cases, "row_major", {5, 7, 4, 3}, true);
   add_quantized(cases, "many", {17, 9, 7, 5});
+  add_quantized_adamw(cases, "one", {1});
+  add_quantized_adamw(cases, "images", {3, 5, 3, 3});
+  add_quantized_adamw(cases, "row_major", {5, 7, 4, 3}, true);
+  add_quantized_adamw(cases, "many", {17, 9, 7, 5});
+  add_quantized_adamw(cases, "whole_blocks", {64, 96});
   cases.push_back({.name = "fill_of_bytes",
                    .op = &ops::fill,
                    .operands = {{.kind = Kind::bytes, .shape = {77}, .low = 0, .high = 256}},

@@ -113,7 +113,10 @@ TEST(AddUpdate, MomentsAreStoredAsToldOrAsSuitsTheParameter) {
     EXPECT_EQ(types(precision, 16), halves);
     EXPECT_EQ(types(precision, 32), floats);
   }
-  EXPECT_THROW(types(DType::f32, 8), UserError);
+  for (const DType precision : {DType::f32, DType::bf16, DType::f16}) {
+    EXPECT_EQ(types(precision, 8), "head.weight.moment_scales f32[80x2] head.bias.second_moment f32[5] ");
+  }
+  EXPECT_THROW(types(DType::f32, 4), UserError);
 }
 
 TEST(AddUpdate, AdamwDecaysWhatHasMoreThanOneDimension) {

@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
-#include "ops/updates/quantized_momentum.h"
+#include "ops/updates/block_code.h"
+#include "ops/updates/coded_states.h"
 #include "ops/updates/sgd.h"
 #include "ops/updates/update_rule.h"
 
@@ -62,9 +63,7 @@ constexpr std::array<std::string_view, 4> kOutputs{"weight", "gradient", "first"
 constexpr std::array<InPlacePromise, 4> kInPlace{{{0, 0}, {1, 1}, {2, 3}, {3, 4}}};
 constexpr UpdateFacts kUpdate{.states = [](const Attributes&) { return std::size_t{2}; },
                               .reads_updates = true,
-                              .fed_early = {.objection = [](const Attributes&) -> std::string_view {
-                                return "AdamW squares the whole gradient; use sgd, or leave out the pass";
-                              }}};
+                              .fed_early = {.objection = adamw_objection_to_feeding}};
 
 Attributes defaults() {
   return {{"beta1", 0.9},
@@ -72,19 +71,34 @@ Attributes defaults() {
           {"epsilon", 1e-8},
           {"weight_decay", 1e-2},
           {"decay_norms", std::int64_t{0}},   // 1: parameters of one dimension decay, too
-          {"moment_bits", std::int64_t{0}}};  // 32 or 16 for all parameters; 0: 16 for those of 16 bits
+          {"moment_bits", std::int64_t{0}}};  // 32, 16 or 8 for all parameters; 0: 16 for those of 16 bits
 }
 
 void check_settings(const Attributes& settings) {
   check_adamw_settings(settings);
-  if (const std::int64_t bits = settings.integer("moment_bits"); bits != 0 && bits != 16 && bits != 32)
-    throw_user_error("moments of {} bits are not possible; use 32 or 16", bits);
+  if (const std::int64_t bits = settings.integer("moment_bits"); bits != 0 && bits != 8 && bits != 16 && bits != 32)
+    throw_user_error("moments of {} bits are not possible; use 32, 16 or 8", bits);
 }
 
-bool has_narrow_moments(const Type& parameter, std::int64_t bits) {
-  if (bits_per_element(parameter.dtype) == 16) return bits != 32;
-  // Small ones (of normalization, biases) take few bytes and are sensitive.
-  return bits == 16 && parameter.dtype == DType::f32 && parameter.elements() >= kLeastQuantizedElements;
+// Where a parameter's moments are narrow; 32 elsewhere.
+std::int64_t bits_of_moments(const Type& parameter, std::int64_t bits) {
+  if (bits == 8) return is_worth_quantizing(parameter) ? 8 : 32;
+  if (bits_per_element(parameter.dtype) == 16) return bits == 32 ? 32 : 16;
+  return bits == 16 && parameter.dtype == DType::f32 && is_worth_quantizing(parameter) ? 16 : 32;
+}
+
+std::vector<ParameterUpdate::Kept> moments_of(const Type& parameter, std::int64_t bits) {
+  if (bits == 8) {
+    const Type codes = codes_type(parameter);
+    const std::string order = order_suffix(parameter.layout);
+    return {{"codes", "first_moment.codes" + order, codes},
+            {"codes", "second_moment.codes" + order, codes},
+            {"moment_scales", "moment_scales" + order, block_scales_type(parameter)}};
+  }
+  const Type moments = stored_as(parameter, bits == 16 ? DType::f16 : statistics_dtype(parameter.dtype));
+  std::vector<ParameterUpdate::Kept> kept{{"first_moment", "first_moment", moments}, {"second_moment", "second_moment", moments}};
+  if (bits == 16) kept.push_back({"moment_scales", "moment_scales", moment_scales_type()});
+  return kept;
 }
 
 ParameterUpdate update_of(const UpdatedParameter& parameter, const Attributes& settings) {
@@ -92,14 +106,9 @@ ParameterUpdate update_of(const UpdatedParameter& parameter, const Attributes& s
   for (const char* name : {"beta1", "beta2", "epsilon"}) update.attributes.set(name, settings.real(name));
   const bool decays = !parameter.is_vector || settings.integer("decay_norms") != 0;
   update.attributes.set("weight_decay", decays ? settings.real("weight_decay") : 0.0);
-  const Type& type = parameter.type;
-  const bool is_narrow = has_narrow_moments(type, settings.integer("moment_bits"));
-  const Type moments = stored_as(type, is_narrow ? DType::f16 : statistics_dtype(type.dtype));
-  update.states = {{"first_moment", "first_moment", moments}, {"second_moment", "second_moment", moments}};
-  if (is_narrow) {
-    update.op = &adamw_scaled;
-    update.states.push_back({"moment_scales", "moment_scales", moment_scales_type()});
-  }
+  const std::int64_t bits = bits_of_moments(parameter.type, settings.integer("moment_bits"));
+  if (bits < 32) update.op = bits == 8 ? &adamw_quantized : &adamw_scaled;
+  update.states = moments_of(parameter.type, bits);
   return update;
 }
 
@@ -125,6 +134,14 @@ void require_norm(const OpCall& call, std::size_t at) {
 Type updates_type() { return {.dtype = DType::f64, .shape = {1}}; }
 
 Type moment_scales_type() { return {.dtype = DType::f32, .shape = {2}}; }
+
+Type block_scales_type(const Type& weight) {
+  return {.dtype = DType::f32, .shape = {code_blocks(codes_type(weight).elements()), 2}};
+}
+
+std::string_view adamw_objection_to_feeding(const Attributes& /*attributes*/) {
+  return "AdamW squares the whole gradient; use sgd, or leave out the pass";
+}
 
 constinit const OpDef adamw{.name = "adamw",
                             .infer = infer,

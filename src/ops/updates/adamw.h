@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <string_view>
 
 #include "ir/attributes.h"
 #include "ir/op.h"
@@ -30,11 +31,14 @@ struct AdamwStep {
         gradient_scale(factor / scalars.loss_scale) {}
 };
 
-// What the ops adamw and adamw_scaled have in common.
+// What the ops adamw, adamw_scaled and adamw_quantized have in common.
 void check_adamw_settings(const Attributes& settings);
 void require_updates(const Type& type);
 // The gradient norm, where there is an input `at`.
 void require_norm(const OpCall& call, std::size_t at);
-Type moment_scales_type();  // of the first and of the second moment
+Type moment_scales_type();                   // of the first and of the second moment
+Type block_scales_type(const Type& weight);  // the same for every block of codes
+// Why no AdamW is fed with parts of a gradient, in UpdateFacts::fed_early.
+std::string_view adamw_objection_to_feeding(const Attributes& attributes);
 
 }  // namespace snug::ops

@@ -43,9 +43,7 @@ constexpr std::array<std::string_view, 5> kOutputs{"weight", "gradient", "first"
 constexpr std::array<InPlacePromise, 5> kInPlace{{{0, 0}, {1, 1}, {2, 3}, {3, 4}, {4, 5}}};
 constexpr UpdateFacts kUpdate{.states = [](const Attributes&) { return std::size_t{3}; },
                               .reads_updates = true,
-                              .fed_early = {.objection = [](const Attributes&) -> std::string_view {
-                                return "AdamW squares the whole gradient; use sgd, or leave out the pass";
-                              }}};
+                              .fed_early = {.objection = adamw_objection_to_feeding}};
 
 }  // namespace
 

@@ -1,13 +1,12 @@
 #include "ops/updates/sgd.h"
 
-#include <algorithm>
-#include <cctype>
+#include <array>
 
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "ops/random_draws.h"
-#include "ops/updates/quantized_momentum.h"
+#include "ops/updates/coded_states.h"
 #include "ops/updates/update_rule.h"
 
 // sgd(w, g, scalars, m?, gradient_norm?) {momentum, weight_decay, nesterov: 0|1, stochastic: 1?, key?} -> w, g (zeroed), m
@@ -77,16 +76,6 @@ constexpr UpdateFacts kUpdate{
     .states = [](const Attributes& attributes) { return std::size_t{sgd_has_momentum(attributes) ? 1U : 0U}; },
     .fed_early = {.decay = &momentum_decay, .add = &momentum_add, .step = &momentum_step, .objection = objection_to_feeding}};
 
-// Codes and scales follow the order of the weight's elements in memory. It is part of their names, so that a snapshot in another
-// order is not mistaken for this one.
-std::string order_of(const Layout& layout) {
-  if (layout.kind == Layout::Kind::row_major) return {};
-  std::string order = layout.kind == Layout::Kind::channels_last ? "channels_last" : layout.opaque_name;
-  std::replace_if(
-      order.begin(), order.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-  return "." + order;
-}
-
 void check_settings(const Attributes& settings) {
   const std::int64_t bits = settings.integer("momentum_bits");
   if (bits != 32 && bits != 8) throw_user_error("a momentum of {} bits is not possible; use 8, or 32 for a plain one", bits);
@@ -99,12 +88,12 @@ ParameterUpdate update_of(const UpdatedParameter& updated, const Attributes& set
   ParameterUpdate update{.op = &sgd, .states = {}, .attributes = {}};
   for (const char* name : {"momentum", "weight_decay"}) update.attributes.set(name, settings.real(name));
   update.attributes.set("nesterov", settings.integer("nesterov"));
-  const bool in_codes = settings.integer("momentum_bits") == 8 && parameter.elements() >= kLeastQuantizedElements;
+  const bool in_codes = settings.integer("momentum_bits") == 8 && is_worth_quantizing(parameter);
   if (in_codes) {
     const std::array<Type, 2> types = quantized_momentum_types(parameter);
     update.op = &sgd_quantized;
-    update.states = {{"codes", "momentum.codes" + order_of(parameter.layout), types[0]},
-                     {"scales", "momentum.scales" + order_of(parameter.layout), types[1]}};
+    update.states = {{"codes", "momentum.codes" + order_suffix(parameter.layout), types[0]},
+                     {"scales", "momentum.scales" + order_suffix(parameter.layout), types[1]}};
   } else if (settings.real("momentum") > 0) {
     update.states = {{"momentum", "momentum", parameter}};
   }

@@ -1,7 +1,8 @@
 #include "base/error.h"
 #include "ops/common.h"
 #include "ops/ops.h"
-#include "ops/updates/quantized_momentum.h"
+#include "ops/updates/block_code.h"
+#include "ops/updates/coded_states.h"
 #include "ops/updates/sgd.h"
 
 // sgd_quantized(w, g, scalars, codes u8[elements], scales f32[blocks], gradient_norm?)
@@ -47,9 +48,8 @@ constexpr UpdateFacts kUpdate{.states = [](const Attributes&) { return std::size
 }  // namespace
 
 std::array<Type, 2> quantized_momentum_types(const Type& weight) {
-  const std::int64_t stored = weight.bytes().count() * 8 / bits_per_element(weight.dtype);
-  if (stored < 1) throw_user_error("{} has nothing to move", to_string(weight));
-  return {Type{.dtype = DType::u8, .shape = {stored}}, Type{.dtype = DType::f32, .shape = {momentum_blocks(stored)}}};
+  const Type codes = codes_type(weight);
+  return {codes, Type{.dtype = DType::f32, .shape = {code_blocks(codes.elements())}}};
 }
 
 constinit const OpDef sgd_quantized{.name = "sgd_quantised",

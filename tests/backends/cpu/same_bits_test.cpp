@@ -73,6 +73,20 @@ TEST(CpuSgd, ANegativeZeroIsTheZeroThatASumWouldBe) {
   }
 }
 
+// An update, which moves its first input.
+void expect_same_bits_by_any_threads(std::string_view kernel, const OpDef& op, const std::vector<Tensor>& inputs,
+                                     const Attributes& attributes) {
+  const std::vector<Tensor> by_one = run_all_on_cpu(kernel, op, inputs, attributes, 1);
+  EXPECT_FALSE(by_one[0].same_bytes(inputs[0]));
+  for (const int threads : {2, 3}) {
+    const std::vector<Tensor> by_more = run_all_on_cpu(kernel, op, inputs, attributes, threads);
+    for (std::size_t i = 0; i < by_one.size(); ++i) {
+      EXPECT_TRUE(by_more[i].same_bytes(by_one[i]))
+          << name_of(inputs[0].type().dtype) << ", output " << i << ", " << threads << " threads";
+    }
+  }
+}
+
 // Several blocks, the last one incomplete, shared by threads in whichever way.
 TEST(CpuQuantizedSgd, AnyNumberOfThreadsGivesTheSameBits) {
   constexpr std::int64_t kElements = 256 * 21 + 77;
@@ -87,14 +101,27 @@ TEST(CpuQuantizedSgd, AnyNumberOfThreadsGivesTheSameBits) {
                                      Tensor::scalars({.seed = 5, .step = 2, .learning_rate = 0.1}),
                                      Tensor::random({.dtype = DType::u8, .shape = {kElements}}, 3, 0, 256),
                                      Tensor::random({.dtype = DType::f32, .shape = {22}}, 4, 0.01, 2)};
-    const std::vector<Tensor> by_one = run_all_on_cpu("simd_sgd_quantised", ops::sgd_quantized, inputs, rule, 1);
-    EXPECT_FALSE(by_one[0].same_bytes(inputs[0]));
-    for (const int threads : {2, 3}) {
-      const std::vector<Tensor> by_more = run_all_on_cpu("simd_sgd_quantised", ops::sgd_quantized, inputs, rule, threads);
-      for (std::size_t i = 0; i < by_one.size(); ++i) {
-        EXPECT_TRUE(by_more[i].same_bytes(by_one[i])) << name_of(dtype) << ", output " << i << ", " << threads << " threads";
-      }
+    expect_same_bits_by_any_threads("simd_sgd_quantised", ops::sgd_quantized, inputs, rule);
+  }
+}
+
+TEST(CpuQuantizedAdamw, AnyNumberOfThreadsGivesTheSameBits) {
+  constexpr std::int64_t kElements = 256 * 21 + 77;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    const Type type{.dtype = dtype, .shape = {kElements}};
+    Attributes rule{{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.1}};
+    if (dtype != DType::f32) {
+      rule.set("stochastic", std::int64_t{1});
+      rule.set("key", std::int64_t{3});
     }
+    const std::vector<Tensor> inputs{Tensor::random(type, 1),
+                                     Tensor::random(type, 2),
+                                     Tensor::scalars({.seed = 5, .step = 2, .learning_rate = 0.1}),
+                                     Tensor::random({.dtype = DType::u8, .shape = {kElements}}, 3, 0, 256),
+                                     Tensor::random({.dtype = DType::u8, .shape = {kElements}}, 4, 0, 256),
+                                     Tensor::random({.dtype = DType::f32, .shape = {22, 2}}, 5, 0.01, 2),
+                                     Tensor({.dtype = DType::f64, .shape = {1}}, {3})};
+    expect_same_bits_by_any_threads("simd_adamw_quantized", ops::adamw_quantized, inputs, rule);
   }
 }
 

@@ -152,6 +152,13 @@ void add_elementwise(std::vector<Case>& cases, Maker& make) {
                      {make({25, 21}), make({25, 21}), rate, make.numbers(DType::u8, {525}, 256), make.single({3})},
                      rule,
                      false});
+    cases.push_back(
+        {&ops::adamw_quantized,
+         {make({25, 21}), make({25, 21}), rate, make.numbers(DType::u8, {525}, 256), make.numbers(DType::u8, {525}, 256),
+          Tensor({.dtype = DType::f32, .shape = {3, 2}}, {0.5, 1, 2, 0.25, 1, 3}),
+          Tensor({.dtype = DType::f64, .shape = {1}}, {3})},
+         {{"beta1", 0.9}, {"beta2", 0.99}, {"epsilon", 1e-3}, {"weight_decay", 0.1}},
+         false});
   }
   for (const std::int64_t bits : {2, 4, 8}) {
     const Tensor draws = Tensor::scalars({.seed = 1, .step = 2, .first_example = 3});

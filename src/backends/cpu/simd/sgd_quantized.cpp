@@ -3,10 +3,9 @@
 #include <cstring>
 
 #include "backends/cpu/kernels.h"
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/simd/coded_block.h"
 #include "backends/cpu/simd/update_rule.h"
 #include "ir/scalars.h"
-#include "ops/updates/quantized_momentum.h"
 #include "ops/updates/sgd.h"
 
 // sgd_quantized(w, g, scalars, codes, scales, gradient_norm?), block by block in memory order, for any layout.
@@ -41,20 +40,19 @@ std::unique_ptr<BoundKernel> bind_as(const KernelArguments& arguments) {
       return;
     }
     const simd::UpdateRule now = rule.now(*scalars, factor);
-    for_each_part(ops::momentum_blocks(total), threads, 1, [&](int, Range part) {
-      for (std::int64_t block = part.begin; block < part.end; ++block) {
-        const std::int64_t first = block * ops::kMomentumBlock;
-        simd::update_loops<T>().sgd_quantized(now,
-                                              {.weight = elements<T>(in[0]) + first,
-                                               .gradient = elements<T>(in[1]) + first,
-                                               .codes = reinterpret_cast<const std::uint8_t*>(in[3].data) + first,
-                                               .scale = reinterpret_cast<const float*>(in[4].data)[block],
-                                               .new_weight = elements<T>(out[0]) + first,
-                                               .new_gradient = elements<T>(out[1]) + first,
-                                               .new_codes = reinterpret_cast<std::uint8_t*>(out[2].data) + first,
-                                               .new_scale = reinterpret_cast<float*>(out[3].data) + block},
-                                              first, std::min(ops::kMomentumBlock, total - first));
-      }
+    const auto* codes = elements<std::uint8_t>(in[3]);
+    auto* new_codes = elements<std::uint8_t>(out[2]);
+    const auto* scales = elements<float>(in[4]);
+    auto* new_scales = elements<float>(out[3]);
+    for_each_block(total, threads, [&](std::int64_t block, std::int64_t first, std::int64_t count) {
+      simd::update_loops<T>().sgd_quantized(
+          now,
+          {.weight = elements<T>(in[0]) + first,
+           .gradient = elements<T>(in[1]) + first,
+           .new_weight = elements<T>(out[0]) + first,
+           .new_gradient = elements<T>(out[1]) + first,
+           .momentum = coded_block(codes, new_codes, block, scales + block, new_scales + block)},
+          first, count);
     });
   });
 }

@@ -5,7 +5,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "ops/updates/quantized_momentum.h"
+#include "backends/cpu/simd/code_table.h"
+#include "ops/updates/block_code.h"
 #include "ops/updates/scaled_moments.h"
 
 // See loops.cpp for how a file is compiled.
@@ -124,36 +125,55 @@ void adamw_scaled(const AdamwRule& rule, const AdamwArrays<T, Half>& a, MomentPa
   for_each_drawn<Half>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count, step);
 }
 
-// The momentum of a vector of codes, under a scale of 1.
-template <typename D>
-HWY_INLINE hn::Vec<D> values_of(D d, const std::uint8_t* codes) {
-  const hn::Rebind<std::int32_t, D> integers;
-  const hn::Rebind<std::uint8_t, D> narrow;
-  const auto shifted = hn::Add(hn::PromoteTo(integers, hn::LoadU(narrow, codes)), hn::Set(integers, ops::kZeroMomentum));
-  return hn::GatherIndex(d, ops::kMomentumValues.data(), hn::And(shifted, hn::Set(integers, 255)));
-}
-
-// ops::nearest_momentum and its code.
-template <typename D>
-HWY_INLINE void store_codes(D d, hn::Vec<D> shares, std::uint8_t* codes) {
-  const hn::Rebind<std::int32_t, D> integers;
-  const hn::Rebind<std::uint8_t, D> narrow;
-  auto number = hn::Zero(integers);
-  for (std::int32_t step = 128; step > 0; step /= 2) {
-    const auto bound = hn::GatherIndex(d, ops::kMomentumBounds.data(), hn::Add(number, hn::Set(integers, step - 1)));
-    const auto is_above = hn::RebindMask(integers, hn::Gt(shares, bound));
-    number = hn::Add(number, hn::IfThenElseZero(is_above, hn::Set(integers, step)));
+// The numbers of a block of codes, before and after they move. Table lookups are scalar: gathers are slower on many processors.
+class DecodedBlock {
+ public:
+  HWY_INLINE DecodedBlock(const ops::BlockCode& code, const CodeTable& table, const CodedBlock& block, std::int64_t count)
+      : code_(code), table_(table), block_(block), count_(count) {
+    for (std::int64_t i = 0; i < count; ++i) numbers_[i] = code.values[ops::number_of(code, block.codes[i])];
   }
-  const auto code = hn::And(hn::Sub(number, hn::Set(integers, ops::kZeroMomentum)), hn::Set(integers, 255));
-  hn::StoreU(hn::DemoteTo(narrow, code), narrow, codes);
-}
+
+  template <typename D>
+  HWY_INLINE hn::Vec<D> get(D d, std::int64_t i) const {
+    return hn::Mul(hn::LoadU(d, numbers_ + i), hn::Set(d, block_.scale));
+  }
+
+  template <typename D>
+  HWY_INLINE void put(D d, std::int64_t i, hn::Vec<D> numbers) {
+    hn::StoreU(numbers, d, numbers_ + i);
+    has_nan_ = has_nan_ || !hn::AllFalse(d, hn::IsNaN(numbers));
+    hn::StoreU(hn::Max(hn::LoadU(d, sizes_), hn::Abs(numbers)), d, sizes_);
+  }
+
+  // Writes the scale and the codes, once every number is there.
+  HWY_INLINE void store() {
+    float largest = 0;
+    for (const float size : sizes_) largest = size > largest ? size : largest;
+    if (has_nan_) largest = std::numeric_limits<float>::quiet_NaN();
+    *block_.new_scale = largest;
+    if (largest == 0) {
+      std::fill_n(block_.new_codes, count_, std::uint8_t{0});
+      return;
+    }
+    for_each_vector(count_, [&](auto d, std::int64_t i) {
+      hn::StoreU(hn::Div(hn::LoadU(d, numbers_ + i), hn::Set(d, largest)), d, numbers_ + i);
+    });
+    for (std::int64_t i = 0; i < count_; ++i) block_.new_codes[i] = ops::byte_of(code_, table_(numbers_[i]));
+  }
+
+ private:
+  const ops::BlockCode& code_;
+  const CodeTable& table_;
+  CodedBlock block_;
+  std::int64_t count_;
+  HWY_ALIGN float numbers_[ops::kCodeBlock];
+  HWY_ALIGN float sizes_[hn::MaxLanes(Floats())] = {};
+  bool has_nan_ = false;
+};
 
 template <typename T>
 void sgd_quantized(const UpdateRule& rule, const QuantizedSgdBlock<T>& b, std::int64_t first, std::int64_t count) {
-  HWY_ALIGN float moved[ops::kMomentumBlock];
-  HWY_ALIGN float sizes[hn::MaxLanes(Floats())] = {};
-  bool has_nan = false;
-  float largest = 0;
+  DecodedBlock moments(ops::kSignedCode, kSignedTable, b.momentum, count);
   const auto step_of = [&](auto d, std::int64_t i, const std::uint32_t* words) {
     const Chances<decltype(d)> chances(words);
     // One rounding per operation: codes must not depend on whether a machine has fused multiply-add.
@@ -161,22 +181,32 @@ void sgd_quantized(const UpdateRule& rule, const QuantizedSgdBlock<T>& b, std::i
     const auto gradient = hn::Add(hn::Mul(load(d, b.gradient + i), hn::Set(d, rule.gradient_scale)), hn::Zero(d));
     const auto step = hn::Add(gradient, hn::Mul(hn::Set(d, rule.weight_decay), weight));
     const auto momentum = hn::Set(d, rule.momentum);
-    const auto now = hn::Add(hn::Mul(momentum, hn::Mul(values_of(d, b.codes + i), hn::Set(d, b.scale))), step);
-    hn::StoreU(now, d, moved + i);
+    const auto now = hn::Add(hn::Mul(momentum, moments.get(d, i)), step);
     const auto used = rule.nesterov ? hn::Add(step, hn::Mul(momentum, now)) : now;
     chances.store_weight(hn::Sub(weight, hn::Mul(hn::Set(d, rule.learning_rate), used)), d, b.new_weight + i);
     store(hn::Zero(d), d, b.new_gradient + i);
-    has_nan = has_nan || !hn::AllFalse(d, hn::IsNaN(now));
-    hn::StoreU(hn::Max(hn::LoadU(d, sizes), hn::Abs(now)), d, sizes);
+    moments.put(d, i, now);
   };
   for_each_drawn<T>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count, step_of);
-  for (const float size : sizes) largest = size > largest ? size : largest;
-  if (has_nan) largest = std::numeric_limits<float>::quiet_NaN();
-  *b.new_scale = largest;
-  for_each_vector(count, [&](auto d, std::int64_t i) {
-    const auto shares = largest == 0 ? hn::Zero(d) : hn::Div(hn::LoadU(d, moved + i), hn::Set(d, largest));
-    store_codes(d, shares, b.new_codes + i);
-  });
+  moments.store();
+}
+
+template <typename T>
+void adamw_quantized(const AdamwRule& rule, const QuantizedAdamwBlock<T>& b, std::int64_t first, std::int64_t count) {
+  DecodedBlock first_moments(ops::kSignedCode, kSignedTable, b.first, count);
+  DecodedBlock second_moments(ops::kUnsignedCode, kUnsignedTable, b.second, count);
+  const auto step_of = [&](auto d, std::int64_t i, const std::uint32_t* words) {
+    const Chances<decltype(d)> chances(words);
+    const Moments<decltype(d)> moved(d, rule, hn::Mul(load(d, b.gradient + i), hn::Set(d, rule.gradient_scale)),
+                                     first_moments.get(d, i), second_moments.get(d, i));
+    chances.store_weight(adamw_weight(d, rule, moved, load(d, b.weight + i)), d, b.new_weight + i);
+    store(hn::Zero(d), d, b.new_gradient + i);
+    first_moments.put(d, i, moved.first);
+    second_moments.put(d, i, moved.second);
+  };
+  for_each_drawn<T>(rule.rounding.stochastic, rule.rounding.seed, rule.rounding.counter_high, first, count, step_of);
+  first_moments.store();
+  second_moments.store();
 }
 
 template <typename T>
@@ -201,6 +231,7 @@ constexpr UpdateLoops<T> kUpdateLoops{.sgd = sgd<T>,
                                       .largest_moments = largest_moments<T>,
                                       .adamw_scaled = adamw_scaled<T>,
                                       .sgd_quantized = sgd_quantized<T>,
+                                      .adamw_quantized = adamw_quantized<T>,
                                       .combine = combine<T>};
 
 SNUG_DEFINE_TABLES(UpdateLoops)

@@ -1,6 +1,6 @@
-// Update rules on stored numbers, vectorized by Highway: AdamW; SGD with a plain momentum, one in 8 bits
-// (ops/updates/quantized_momentum.h says what is computed), or one that gradients are added to (ops/updates/momentum.cpp). T is
-// float, Bfloat16 or Half. One thread each.
+// Update rules on stored numbers, vectorized by Highway: AdamW, and SGD with a plain momentum or one that gradients are added to
+// (ops/updates/momentum.cpp); both also with states in 8 bits (ops/updates/block_code.h says how they are stored). T is float,
+// Bfloat16 or Half. One thread each.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,20 @@ struct SgdArrays {
   T *new_weight, *new_gradient, *new_momentum;
 };
 
+// One block of a state in 8 bits.
+struct CodedBlock {
+  const std::uint8_t* codes;
+  float scale;
+  std::uint8_t* new_codes;
+  float* new_scale;
+};
+
 // The same for one block of a momentum in 8 bits.
 template <typename T>
 struct QuantizedSgdBlock {
   const T *weight, *gradient;
-  const std::uint8_t* codes;
-  float scale;
   T *new_weight, *new_gradient;
-  std::uint8_t* new_codes;
-  float* new_scale;
+  CodedBlock momentum;
 };
 
 struct AdamwRule {
@@ -60,7 +65,15 @@ struct AdamwArrays {
   M *new_first, *new_second;
 };
 
-// Two numbers about the first and the second moments of a tensor.
+// For one block of moments in 8 bits.
+template <typename T>
+struct QuantizedAdamwBlock {
+  const T *weight, *gradient;
+  T *new_weight, *new_gradient;
+  CodedBlock first, second;
+};
+
+// Two numbers about the first and the second moments of a tensor, or of a block.
 struct MomentPair {
   float first, second;
 };
@@ -85,8 +98,9 @@ struct UpdateLoops {
                                 std::int64_t count);
   void (*adamw_scaled)(const AdamwRule& rule, const AdamwArrays<T, Half>& arrays, MomentPair scales, MomentPair new_scales,
                        std::int64_t first, std::int64_t count);
-  // One block, of at most ops::kMomentumBlock elements, from element `first` of the weight on.
+  // One block, of at most ops::kCodeBlock elements, from element `first` of the weight on.
   void (*sgd_quantized)(const UpdateRule& rule, const QuantizedSgdBlock<T>& block, std::int64_t first, std::int64_t count);
+  void (*adamw_quantized)(const AdamwRule& rule, const QuantizedAdamwBlock<T>& block, std::int64_t first, std::int64_t count);
   // out = a one + b other for elements [first, first + count); `first` is a multiple of 4.
   void (*combine)(const Combination<T>& arrays, float a, float b, const Rounding& rounding, std::int64_t first,
                   std::int64_t count);

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(AdamwOperands<T, M> o, 
     m = load<V>(o.first + first);
     v = load<V>(o.second + first);
   }
-  const double factor = o.norm == nullptr ? 1.0 : o.norm->factor;
+  const double factor = factor_of(o);
   const bool skip = skips_update(*o.scalars, factor);
   if (threadIdx.x == 0) shared = AdamwStep(constants, *o.scalars, *o.updates, factor);
   __syncthreads();

@@ -1,5 +1,6 @@
 // The update of ops/updates/adamw.cpp, by position: all operands have the same order in memory. Outputs may lie in the bytes of
-// any input, which each thread has read before it writes. T: float, __half or __nv_bfloat16; M, of the moments: T or float.
+// any input, which each thread has read before it writes. T: float, __half or __nv_bfloat16; M, of the moments: T, float,
+// or codes of 8 bits.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,10 @@ struct AdamwOperands {
   const Scalars* scalars;
   const double* updates;     // this one counted
   const GradientNorm* norm;  // nullptr: the gradient is not scaled
+};
+// Two numbers about the first and the second moments of a tensor, or of a block.
+struct MomentPair {
+  float first, second;
 };
 struct AdamwConstants {
   double first_decay, second_decay, epsilon, weight_decay;

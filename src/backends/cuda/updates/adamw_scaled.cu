@@ -7,11 +7,6 @@ namespace snug::backends::cuda::launch {
 
 namespace {
 
-template <typename T>
-__device__ double factor_of(const AdamwOperands<T, __half>& o) {
-  return o.norm == nullptr ? 1.0 : o.norm->factor;
-}
-
 // What is not finite takes no part.
 __device__ float size_of(float moment) { return isfinite(moment) ? fabsf(moment) : 0.0F; }
 

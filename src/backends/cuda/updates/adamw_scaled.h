@@ -9,11 +9,6 @@
 
 namespace snug::backends::cuda::launch {
 
-// Two numbers about the first and the second moments of a tensor.
-struct MomentPair {
-  float first, second;
-};
-
 // What the launches leave each other: the scales before and after the step, then each block's largest moments.
 struct MomentScratch {
   MomentPair scales, new_scales;

@@ -10,6 +10,12 @@ __device__ inline bool skips_update(const Scalars& scalars, double factor) {
   return scalars.skip_update != 0 || !isfinite(factor);
 }
 
+// The clipping factor.
+template <typename T, typename M>
+__device__ double factor_of(const AdamwOperands<T, M>& o) {
+  return o.norm == nullptr ? 1.0 : o.norm->factor;
+}
+
 // ops::AdamwStep, in float: the same for every element.
 struct AdamwStep {
   float first_decay, second_decay, epsilon, keeps, rate, second_bias, gradient_scale;

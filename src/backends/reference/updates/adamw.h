@@ -1,4 +1,4 @@
-// One step of AdamW, as the ops adamw and adamw_scaled make it.
+// One step of AdamW, as the ops adamw, adamw_scaled and adamw_quantized make it.
 #pragma once
 
 #include <cmath>
@@ -29,8 +29,10 @@ class AdamwRule {
   // The new weight; m and v become the new moments.
   T step(T weight, T gradient, T& m, T& v) const {
     move(gradient, m, v);
-    return weight * keeps_ - rate_ * (m / (std::sqrt(v) / second_bias_ + epsilon_));
+    return moved(weight, m, v);
   }
+  // By moments that are new already.
+  T moved(T weight, T m, T v) const { return weight * keeps_ - rate_ * (m / (std::sqrt(v) / second_bias_ + epsilon_)); }
   void move(T gradient, T& m, T& v) const {
     const T g = gradient * gradient_scale_;
     m = first_decay_ * m + (T{1} - first_decay_) * g;

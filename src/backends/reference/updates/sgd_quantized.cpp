@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "backends/reference/call.h"
 #include "backends/reference/kernels.h"
-#include "ops/updates/quantized_momentum.h"
+#include "backends/reference/updates/coded_block.h"
 
 namespace snug::backends::reference {
 
@@ -32,12 +31,11 @@ void run_sgd_quantized(const Call& call) {
   const auto momentum = static_cast<float>(call.attributes.real("momentum"));
   const auto weight_decay = static_cast<float>(call.attributes.real("weight_decay"));
   const bool nesterov = call.attributes.integer("nesterov") != 0;
-  parallel_for(call, ops::momentum_blocks(elements), [&](std::int64_t block) {
-    const std::int64_t first = block * ops::kMomentumBlock;
-    const std::int64_t count = std::min(ops::kMomentumBlock, elements - first);
+  parallel_for(call, ops::code_blocks(elements), [&](std::int64_t block) {
+    const std::int64_t first = block * ops::kCodeBlock;
+    const std::int64_t count = std::min(ops::kCodeBlock, elements - first);
     const float scale = scales[block];
-    float moved[ops::kMomentumBlock];
-    float largest = 0;
+    CodedBlock moved(ops::kSignedCode);
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t at = first + i;
       const T w = weight[at];
@@ -45,19 +43,15 @@ void run_sgd_quantized(const Call& call) {
       cleared[at] = T{0};
       new_weight[at] = w;
       if (skip) continue;
-      const float value = ops::kMomentumValues[static_cast<std::size_t>(ops::momentum_number(codes[at]))];
       const float step = (g * gradient_scale + 0.0F) + weight_decay * static_cast<float>(w);
-      moved[i] = momentum * (value * scale) + step;
-      new_weight[at] = w - static_cast<T>(learning_rate * (nesterov ? step + momentum * moved[i] : moved[i]));
-      const float size = std::abs(moved[i]);
-      // A NaN stays visible.
-      largest = size > largest || std::isnan(size) ? size : largest;
+      const float m = momentum * ops::decoded(ops::kSignedCode, codes[at], scale) + step;
+      new_weight[at] = w - static_cast<T>(learning_rate * (nesterov ? step + momentum * m : m));
+      moved.set(i, m);
     }
-    new_scales[block] = skip ? scale : largest;
+    new_scales[block] = skip ? scale : moved.scale();
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t at = first + i;
-      new_codes[at] =
-          skip ? codes[at] : ops::momentum_code(largest == 0 ? ops::kZeroMomentum : ops::nearest_momentum(moved[i] / largest));
+      new_codes[at] = skip ? codes[at] : moved.byte(i);
     }
   });
 }
