@@ -160,6 +160,21 @@ void add_export_flags(CLI::App& app, Flags& flags) {
   add_json_flag(app, flags);
 }
 
+void add_bleu_flags(CLI::App& app, Flags& flags) {
+  add(app, "FILE", flags.hypotheses, "", "what is scored: translations in UTF-8, a sentence on each line");
+  add_each(app, "--reference", flags.references, "FILE",
+           "what they should be, line for line; may be repeated, where there are several translations of each sentence");
+  add(app, "--tokenize", flags.tokenize, "13a|intl|char|none",
+      "what a word is: 13a cuts off punctuation as mteval-v13a does, intl all of Unicode's; char: each character; none: what "
+      "lies "
+      "between spaces (default: 13a)");
+  app.add_flag("--lowercase", flags.lowercase, "without regard to capital letters");
+  app.add_flag(
+      "--multi-bleu", flags.multi_bleu,
+      "for text that is cut into tokens already, as Moses' multi-bleu.perl scores it: words between spaces, no smoothing");
+  add_json_flag(app, flags);
+}
+
 void add_report_flags(CLI::App& app, Flags& flags) {
   add(app, "RUN", flags.folder, "", "the folder of a run, as 'snug train --out' made it; it may still be training");
   add(app, "--html", flags.html, "FILE", "where the page goes (default: RUN/report.html)");
