@@ -209,6 +209,7 @@ void run_average(const Flags& flags) {
                                       [&](train::Session& session) { steps = train::average_snapshots(snapshots, session); });
   if (flags.json) {
     std::vector<std::string> names;
+    names.reserve(snapshots.size());
     for (const std::filesystem::path& path : snapshots) names.push_back(path.string());
     return write_json({{"model", model}, {"snapshots", names}, {"steps", steps}, {"to", *flags.to}});
   }
