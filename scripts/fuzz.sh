@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Fuzzes everything that reads files, one parser after the other; stops at the first finding.
-# usage: scripts/fuzz.sh [seconds for each, default 600] [names: cifar image metrics program recipe safetensors snapshot text tokenizer]
+# usage: scripts/fuzz.sh [seconds for each, default 600] [names: bleu cifar image metrics program recipe safetensors snapshot text tokenizer]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-600}
 shift || true
-if (($# == 0)); then set -- cifar image metrics program recipe safetensors snapshot text tokenizer; fi
+if (($# == 0)); then set -- bleu cifar image metrics program recipe safetensors snapshot text tokenizer; fi
 
 mkdir -p build/fuzz
 cmake -G Ninja -B build/fuzz -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSNUG_BUILD_FUZZERS=ON -DSNUG_BUILD_TESTS=OFF >build/fuzz/configure.log

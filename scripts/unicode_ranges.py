@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes src/data/text/unicode_ranges.inc: which characters are letters, numbers and spaces, from Debian's package unicode-data.
+"""Writes src/data/text/unicode_ranges.inc: what kind of character each is and how it is written small, from Debian's package
+unicode-data.
 
-usage: scripts/unicode_ranges.py [FOLDER of UnicodeData.txt and PropList.txt, default /usr/share/unicode]
+usage: scripts/unicode_ranges.py [FOLDER of its files, default /usr/share/unicode]
 """
 
 import pathlib
@@ -24,9 +25,17 @@ def categories(folder):
             yield each, category
 
 
-def property_of(folder, name):
+def lowercase(folder):
+    """(code point, its lowercase) of every one that has another, in order."""
+    for line in (folder / "UnicodeData.txt").read_text(encoding="utf-8").splitlines():
+        fields = line.split(";")
+        if fields[13]:
+            yield int(fields[0], 16), int(fields[13], 16)
+
+
+def property_of(folder, file, name):
     """Code points that have the property, in order."""
-    for line in (folder / "PropList.txt").read_text(encoding="utf-8").splitlines():
+    for line in (folder / file).read_text(encoding="utf-8").splitlines():
         fields = line.split("#")[0].split(";")
         if len(fields) == 2 and fields[1].strip() == name:
             first, _, last = fields[0].strip().partition("..")
@@ -43,10 +52,27 @@ def ranges(codes):
     return found
 
 
+def steps(pairs):
+    """Those with one distance to their lowercase and one step between them, as [first, last, step, distance]."""
+    found = []
+    for code, lower in pairs:
+        last = found[-1] if found else None
+        step = code - last[1] if last else 0
+        if last and lower - code == last[3] and step in (1, 2) and last[2] in (0, step):
+            last[1:3] = code, step
+        else:
+            found.append([code, code, 0, lower - code])
+    return [[first, last, step or 1, distance] for first, last, step, distance in found]
+
+
 def printed(name, codes):
-    lines = [f"constexpr Range k{name}[] = {{", "   "]
-    for first, last in ranges(codes):
-        text = f" {{0x{first:X}, 0x{last:X}}},"
+    return printed_rows("Range", name, (f"0x{first:X}, 0x{last:X}" for first, last in ranges(codes)))
+
+
+def printed_rows(row_type, name, rows):
+    lines = [f"constexpr {row_type} k{name}[] = {{", "   "]
+    for row in rows:
+        text = f" {{{row}}},"
         if len(lines[-1]) + len(text) > COLUMNS:
             lines.append("   ")
         lines[-1] += text
@@ -61,9 +87,16 @@ def main():
     version = (folder / "PropList.txt").read_text(encoding="utf-8").split("\n", 1)[0].split("-")[1].removesuffix(".txt")
     TARGET.write_text(
         f"// Made by scripts/unicode_ranges.py from Unicode {version}: the first and the last of each range.\n"
-        + printed("Letters", (code for code, category in assigned if category[0] == "L"))
-        + printed("Numbers", (code for code, category in assigned if category[0] == "N"))
-        + printed("Spaces", property_of(folder, "White_Space")),
+        + "".join(
+            printed(name, (code for code, category in assigned if category[0] == letter))
+            for name, letter in [("Letters", "L"), ("Numbers", "N"), ("Punctuation", "P"), ("Symbols", "S")]
+        )
+        + printed("Spaces", property_of(folder, "PropList.txt", "White_Space"))
+        + printed("Cased", property_of(folder, "DerivedCoreProperties.txt", "Cased"))
+        + printed("CaseIgnorable", property_of(folder, "DerivedCoreProperties.txt", "Case_Ignorable"))
+        + printed_rows(
+            "Lowercase", "Lowercase", (f"0x{first:X}, 0x{last:X}, {step}, {to}" for first, last, step, to in steps(lowercase(folder)))
+        ),
         encoding="ascii",
     )
 

@@ -11,6 +11,8 @@
 #include "ir/verify.h"
 #include "passes/model/evaluate_only.h"
 #include "plan/compile.h"
+#include "train/snapshot.h"
+#include "train/weights.h"
 
 namespace snug {
 
@@ -30,11 +32,19 @@ Plan evaluation_plan(const settings::Recipe& recipe, const data::Description& da
 
 std::int64_t microbatch_of(const settings::Recipe& recipe) { return recipe.methods.microbatch.value_or(recipe.batch); }
 
-train::Session open_evaluation(const train::SnapshotInfo& snapshot, const settings::Recipe& recipe, const data::Description& data,
+void load_weights(const WeightsSource& source, train::Session& session) {
+  if (source.exported) {
+    train::import_weights(*source.exported, session, {.strict = true, .names_flags = false});
+  } else {
+    train::load_snapshot(source.snapshot, session);
+  }
+}
+
+train::Session open_evaluation(const WeightsSource& weights, const settings::Recipe& recipe, const data::Description& data,
                                std::int64_t examples) {
   const Backend backend = open_backend(recipe);
   train::Session session(evaluation_plan(recipe, data, backend, examples), backend, recipe.seed, train::Start::from_file);
-  train::load_snapshot(snapshot.path, session);
+  load_weights(weights, session);
   return session;
 }
 

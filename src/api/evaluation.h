@@ -1,7 +1,9 @@
 // Trained weights put to use: a plan for evaluation alone, and a session with the weights of a snapshot.
 #pragma once
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,7 +13,6 @@
 #include "settings/recipe.h"
 #include "train/scores.h"
 #include "train/session.h"
-#include "train/snapshot.h"
 
 namespace snug {
 
@@ -23,8 +24,16 @@ Plan evaluation_plan(const settings::Recipe& recipe, const data::Description& da
 // How many examples the run's steps take at a time.
 std::int64_t microbatch_of(const settings::Recipe& recipe);
 
-// A session for that plan, with the snapshot's weights: they are in logical order, and fit any plan of the model.
-train::Session open_evaluation(const train::SnapshotInfo& snapshot, const settings::Recipe& recipe, const data::Description& data,
+// Where the weights of a trained network are: in a snapshot, or in a file of the same model (train/weights.h).
+struct WeightsSource {
+  std::filesystem::path snapshot;
+  std::optional<std::filesystem::path> exported;
+};
+// Into a session that has none yet (Start::from_file). Those of a file are all of them, none drawn anew.
+void load_weights(const WeightsSource& source, train::Session& session);
+
+// A session for that plan, with these weights: they are in logical order, and fit any plan of the model.
+train::Session open_evaluation(const WeightsSource& weights, const settings::Recipe& recipe, const data::Description& data,
                                std::int64_t examples);
 
 // What the weights say of one file.

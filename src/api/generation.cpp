@@ -72,11 +72,11 @@ std::unique_ptr<data::Tokenizer> open_tokenizer(const settings::Recipe& recipe, 
   return tokenizer;
 }
 
-TextWriter open_writer(const train::SnapshotInfo& snapshot, const settings::Recipe& recipe, const data::Description& trained,
+TextWriter open_writer(const WeightsSource& weights, const settings::Recipe& recipe, const data::Description& trained,
                        std::int64_t context) {
   const Backend backend = open_backend(recipe);
   train::Session session(generation_plan(recipe, trained, backend, context), backend, recipe.seed, train::Start::from_file);
-  train::load_snapshot(snapshot.path, session);
+  load_weights(weights, session);
   // Which bytes a token touches depends on neither the token nor its position. Twice, since the canary alternates.
   session.executor().start_measuring();
   for (int i = 0; i < 2; ++i) read_token(session, 0, 0);

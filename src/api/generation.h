@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "api/evaluation.h"
 #include "data/dataset.h"
 #include "data/text/tokenizer.h"
 #include "settings/recipe.h"
 #include "train/sampling.h"
 #include "train/session.h"
-#include "train/snapshot.h"
 
 namespace snug {
 
@@ -30,8 +30,8 @@ struct TextWriter {
   train::Session session;
   std::int64_t context;  // tokens of a text at most
 };
-// A session for that plan with the snapshot's weights, whose peak has been measured.
-TextWriter open_writer(const train::SnapshotInfo& snapshot, const settings::Recipe& recipe, const data::Description& trained,
+// A session for that plan with these weights, whose peak has been measured.
+TextWriter open_writer(const WeightsSource& weights, const settings::Recipe& recipe, const data::Description& trained,
                        std::int64_t context);
 
 struct GenerationOptions {

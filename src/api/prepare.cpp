@@ -278,14 +278,16 @@ train::LoopSettings loop_settings(const settings::Recipe& recipe, const data::De
   train::Schedule& schedule = settings.schedule;
   schedule.base = *with_optimizer(recipe).optimizer.learning_rate;
   schedule.warmup_steps = static_cast<std::uint64_t>(asked.warmup_steps);
+  schedule.warmup_start = asked.warmup_from;
   schedule.total_steps = settings.total_steps;
   schedule.gamma = asked.gamma;
   schedule.final = asked.final * schedule.base;
   for (const double milestone : asked.milestones) schedule.milestones.push_back(epochs_to_steps(milestone));
-  schedule.kind = asked.kind == "cosine"   ? train::Schedule::Kind::cosine
-                  : asked.kind == "linear" ? train::Schedule::Kind::linear
-                  : asked.kind == "step"   ? train::Schedule::Kind::step
-                                           : train::Schedule::Kind::constant;
+  schedule.kind = asked.kind == "cosine"         ? train::Schedule::Kind::cosine
+                  : asked.kind == "linear"       ? train::Schedule::Kind::linear
+                  : asked.kind == "step"         ? train::Schedule::Kind::step
+                  : asked.kind == "inverse-sqrt" ? train::Schedule::Kind::inverse_sqrt
+                                                 : train::Schedule::Kind::constant;
   train::check(schedule);
   if (recipe.methods.nonzero && recipe.sparse.method != "fixed") {
     for (const double every : recipe.sparse.rewire_every) settings.rewiring.every.push_back(static_cast<std::uint64_t>(every));

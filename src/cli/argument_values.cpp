@@ -30,7 +30,7 @@ void add_kind(ArgumentValues& values, std::string_view kind) {
     values.paths = Paths::recipes;
     for (const frontend::ZooEntry& entry : frontend::zoo_entries()) values.words.emplace_back(entry.example);
   }
-  const bool is_word = std::ranges::all_of(kind, [](char c) { return c >= 'a' && c <= 'z'; });
+  const bool is_word = std::ranges::all_of(kind, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
   if (is_word && !kind.empty()) values.words.emplace_back(kind);
 }
 

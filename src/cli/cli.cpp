@@ -30,7 +30,7 @@ struct Command {
   void (*run)(const Flags&);
 };
 
-constexpr std::array<Command, 10> kCommands{
+constexpr std::array<Command, 12> kCommands{
     {{"train", "trains a model inside a budget of bytes", add_train_flags, run_train},
      {"plan", "how much memory and time training would take; nothing runs", add_plan_flags, run_plan},
      {"profile", "where a model's bytes and FLOPs go", add_profile_flags, run_profile},
@@ -39,6 +39,8 @@ constexpr std::array<Command, 10> kCommands{
      {"predict", "what a run's weights see in image files", add_predict_flags, run_predict},
      {"generate", "what a run's language model writes", add_generate_flags, run_generate},
      {"export", "a run's weights as a safetensors file", add_export_flags, run_export},
+     {"average", "the mean of the weights of a run's last snapshots", add_average_flags, run_average},
+     {"bleu", "how near translations are to reference translations", add_bleu_flags, run_bleu},
      {"report", "a run as one page: its memory, value by value, and its training", add_report_flags, run_report},
      {"data", "gets data sets and says what is in them", add_data_flags, run_data}}};
 

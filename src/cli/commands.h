@@ -26,6 +26,8 @@ void run_eval(const Flags& flags);
 void run_predict(const Flags& flags);
 void run_generate(const Flags& flags);
 void run_export(const Flags& flags);
+void run_average(const Flags& flags);
+void run_bleu(const Flags& flags);
 void run_report(const Flags& flags);
 void run_data(const Flags& flags);
 

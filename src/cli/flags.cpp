@@ -60,6 +60,11 @@ void add_run_folder(CLI::App& app, Flags& flags) {
   app.add_flag("--best", flags.best, "the snapshot of the best evaluation instead of the last one");
 }
 
+void add_weights(CLI::App& app, Flags& flags) {
+  add(app, "--weights", flags.weights, "FILE",
+      "other weights of the same model, in a safetensors file such as 'snug average' and 'snug export' write");
+}
+
 void add_moved_tokenizer(CLI::App& app, Flags& flags) {
   add_knob(app, flags, "tokenizer", "where the tokenizer of a language model's run is now, if it has moved");
 }
@@ -121,6 +126,7 @@ void add_sweep_flags(CLI::App& app, Flags& flags) {
 
 void add_eval_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
+  add_weights(app, flags);
   add_knob(app, flags, "data", "other data than the run's own");
   add_moved_tokenizer(app, flags);
   add_where_it_runs(app, flags);
@@ -129,6 +135,7 @@ void add_eval_flags(CLI::App& app, Flags& flags) {
 
 void add_predict_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
+  add_weights(app, flags);
   app.add_option("FILES", flags.files, "images, PNG or JPEG; of any size: they are resized as the run's were")->type_name("");
   add(app, "--top", flags.top, "N", "how many classes of each file, the likeliest first (default: 3)");
   add_where_it_runs(app, flags);
@@ -137,6 +144,7 @@ void add_predict_flags(CLI::App& app, Flags& flags) {
 
 void add_generate_flags(CLI::App& app, Flags& flags) {
   add_run_folder(app, flags);
+  add_weights(app, flags);
   add(app, "--prompt", flags.prompt, "TEXT",
       "the beginning of the text (default: none, where the tokenizer has an end of texts)");
   add(app, "--tokens", flags.tokens, "N", "how many tokens to write after it, at most (default: 200)");
@@ -157,6 +165,31 @@ void add_export_flags(CLI::App& app, Flags& flags) {
   add(app, "--to", flags.to, "FILE",
       "the safetensors file to write; of a language model also a folder/, for Hugging Face's transformers");
   add_moved_tokenizer(app, flags);
+  add_json_flag(app, flags);
+}
+
+void add_average_flags(CLI::App& app, Flags& flags) {
+  app.add_option("RUN", flags.files, "the folder of a run, as 'snug train --out' made it; or snapshots, files in RUN/snapshots")
+      ->type_name("");
+  add(app, "--last", flags.last, "N", "of a run: how many of its newest snapshots; 'snug train --keep N' keeps as many");
+  add(app, "--to", flags.to, "FILE",
+      "the safetensors file to write; of a language model also a folder/, for Hugging Face's transformers");
+  add_moved_tokenizer(app, flags);
+  add_json_flag(app, flags);
+}
+
+void add_bleu_flags(CLI::App& app, Flags& flags) {
+  add(app, "FILE", flags.hypotheses, "", "what is scored: translations in UTF-8, a sentence on each line");
+  add_each(app, "--reference", flags.references, "FILE",
+           "what they should be, line for line; may be repeated, where there are several translations of each sentence");
+  add(app, "--tokenize", flags.tokenize, "13a|intl|char|none",
+      "what a word is: 13a cuts off punctuation as mteval-v13a does, intl all of Unicode's; char: each character; none: what "
+      "lies "
+      "between spaces (default: 13a)");
+  app.add_flag("--lowercase", flags.lowercase, "without regard to capital letters");
+  app.add_flag(
+      "--multi-bleu", flags.multi_bleu,
+      "for text that is cut into tokens already, as Moses' multi-bleu.perl scores it: words between spaces, no smoothing");
   add_json_flag(app, flags);
 }
 

@@ -19,8 +19,10 @@ struct Flags {
   std::string command;
   std::optional<std::string> model;   // or a recipe's file
   std::optional<std::string> folder;  // of a run
-  std::vector<std::string> files;     // of images
-  std::string action;                 // of `snug data`
+  std::vector<std::string> files;     // of images, or snapshots
+  std::string hypotheses;             // a file of sentences, of `snug bleu`
+  std::vector<std::string> references;
+  std::string action;  // of `snug data`
   std::string dataset;
 
   // What flags of the table of knobs were given, by key (settings/knobs.h).
@@ -35,6 +37,8 @@ struct Flags {
   std::string accounting = "real";
   std::optional<std::string> out;
   std::optional<std::string> to;
+  std::optional<std::string> weights;
+  std::optional<std::string> last;
   bool resume = false;
   bool best = false;
   std::optional<std::string> top;
@@ -44,6 +48,9 @@ struct Flags {
   std::optional<std::string> temperature;
   std::optional<std::string> top_k;
   std::optional<std::string> top_p;
+  std::optional<std::string> tokenize;
+  bool lowercase = false;
+  bool multi_bleu = false;
 
   std::vector<std::string> disabled_passes;
   std::optional<std::string> dump_after;
@@ -72,6 +79,8 @@ void add_eval_flags(CLI::App& app, Flags& flags);
 void add_predict_flags(CLI::App& app, Flags& flags);
 void add_generate_flags(CLI::App& app, Flags& flags);
 void add_export_flags(CLI::App& app, Flags& flags);
+void add_average_flags(CLI::App& app, Flags& flags);
+void add_bleu_flags(CLI::App& app, Flags& flags);
 void add_report_flags(CLI::App& app, Flags& flags);
 void add_data_flags(CLI::App& app, Flags& flags);
 

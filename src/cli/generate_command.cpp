@@ -52,7 +52,7 @@ void run_generate(const Flags& flags) {
   const std::int64_t context =
       flags.context ? settings::parse_count("--context", *flags.context, {.least = 1, .most = kMost}) : run.trained.text.length;
   const std::unique_ptr<data::Tokenizer> tokenizer = open_tokenizer(run.recipe, run.trained);
-  TextWriter writer = open_writer(run.snapshot, run.recipe, run.trained, context);
+  TextWriter writer = open_writer(run.weights, run.recipe, run.trained, context);
   const std::string prompt = flags.prompt.value_or("");
   bool said_prompt = flags.json;
   const Generated generated = generate(writer, *tokenizer, prompt, options, [&](std::string_view text) {
@@ -69,20 +69,19 @@ void run_generate(const Flags& flags) {
                     context));
   const Plan& plan = writer.session.plan();
   if (!flags.json) return;
-  write_json({{"model", run.recipe.model},
-              {"run", *flags.folder},
-              {"step", run.snapshot.counters.step},
-              {"prompt", prompt},
-              {"prompt_tokens", generated.prompt_tokens},
-              {"text", generated.text},
-              {"tokens", generated.tokens},
-              {"stopped_by", name_of(generated.end)},
-              {"context", context},
-              {"seed", options.sampling.seed},
-              {"prompt_seconds", generated.prompt_seconds},
-              {"tokens_per_second", generated.tokens_per_second()},
-              {"planned_peak_bytes", plan.planned_peak_bytes.count()},
-              {"measured_peak_bytes", writer.session.executor().measured_peak_bytes().count()}});
+  nlohmann::ordered_json json = json_of(run, *flags.folder);
+  json.update({{"prompt", prompt},
+               {"prompt_tokens", generated.prompt_tokens},
+               {"text", generated.text},
+               {"tokens", generated.tokens},
+               {"stopped_by", name_of(generated.end)},
+               {"context", context},
+               {"seed", options.sampling.seed},
+               {"prompt_seconds", generated.prompt_seconds},
+               {"tokens_per_second", generated.tokens_per_second()},
+               {"planned_peak_bytes", plan.planned_peak_bytes.count()},
+               {"measured_peak_bytes", writer.session.executor().measured_peak_bytes().count()}});
+  write_json(json);
 }
 
 }  // namespace snug::cli

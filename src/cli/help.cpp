@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kColumn = 27;  // where descriptions begin
 
-constexpr std::array<CommandHelp, 10> kHelp{
+constexpr std::array<CommandHelp, 12> kHelp{
     {{"train",
       "MODEL|recipe.toml [flags]",
       {"snug train small-cnn --budget 2MB --epochs 12",
@@ -56,6 +56,17 @@ constexpr std::array<CommandHelp, 10> kHelp{
       "RUN --to FILE [flags]",
       {"snug export runs/wrn-28-2 --to weights.safetensors", "snug export runs/wrn-28-2 --best --to best.safetensors",
        "snug train resnet-50 --data photos --init weights.safetensors"},
+      false},
+     {"average",
+      "RUN --last N --to FILE [flags]",
+      {"snug average runs/gpt-small --last 5 --to average.safetensors",
+       "snug average runs/gpt-small/snapshots/*.safetensors --to average.safetensors",
+       "snug eval runs/gpt-small --weights average.safetensors"},
+      false},
+     {"bleu",
+      "FILE --reference FILE [flags]",
+      {"snug bleu translated.de --reference newstest2014.de", "snug bleu translated.de --reference a.de --reference b.de --json",
+       "snug bleu translated.tok.de --reference newstest2014.tok.de --multi-bleu"},
       false},
      {"report",
       "RUN [flags]",

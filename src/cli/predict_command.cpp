@@ -50,7 +50,7 @@ void run_predict(const Flags& flags) {
                      *flags.folder);
   }
   const std::int64_t at_a_time = std::min(microbatch_of(run.recipe), static_cast<std::int64_t>(flags.files.size()));
-  train::Session session = open_evaluation(run.snapshot, run.recipe, run.trained, at_a_time);
+  train::Session session = open_evaluation(run.weights, run.recipe, run.trained, at_a_time);
   nlohmann::ordered_json predictions = nlohmann::ordered_json::array();
   predict_files(session, run.trained, flags.files, top, [&](const Prediction& prediction) {
     if (flags.json) {
@@ -60,10 +60,9 @@ void run_predict(const Flags& flags) {
     }
   });
   if (!flags.json) return;
-  write_json({{"model", run.recipe.model},
-              {"run", *flags.folder},
-              {"step", run.snapshot.counters.step},
-              {"predictions", std::move(predictions)}});
+  nlohmann::ordered_json json = json_of(run, *flags.folder);
+  json["predictions"] = std::move(predictions);
+  write_json(json);
 }
 
 }  // namespace snug::cli

@@ -2,11 +2,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+
+#include <fmt/ranges.h>
 
 #include "api/evaluation.h"
 #include "api/model_folder.h"
 #include "api/prepare.h"
 #include "api/trained_data.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "cli/commands.h"
@@ -17,6 +21,8 @@
 #include "cli/trained_run.h"
 #include "report/json.h"
 #include "report/text.h"
+#include "settings/knobs.h"
+#include "train/average.h"
 #include "train/data_record.h"
 #include "train/overheads.h"
 #include "train/run_folder.h"
@@ -88,6 +94,49 @@ std::string per_class_text(std::span<const train::ClassTally> tallies, const dat
   return text;
 }
 
+// Writes the weights of the snapshot, changed in a session, where --to says: a file or a folder. The model's name.
+std::string export_to(const Flags& flags, const train::SnapshotInfo& snapshot,
+                      const std::function<void(train::Session&)>& change) {
+  settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
+  recipe.device = "cpu";  // nothing is computed, and the run may come from a machine with a GPU
+  const data::Description trained = trained_on(snapshot, recipe);
+  if (flags.has("tokenizer") && !names_folder(*flags.to)) {
+    throw_user_error(
+        "--tokenizer goes with a folder, which has the tokenizer beside the weights, and '{}' is a file; leave it out",
+        *flags.to);
+  }
+  take_for_run(flags, trained.kind, recipe);
+  train::Session session = open_session(snapshot, recipe, trained);
+  change(session);
+  if (names_folder(*flags.to)) {
+    const std::string said = export_folder(*flags.to, session, recipe, trained);
+    if (!said.empty()) note("snug: " + said);
+  } else {
+    train::export_weights(*flags.to, session, train::weights_metadata(trained));
+  }
+  return recipe.model;
+}
+
+// The last ones of a run, or those that are given, in that order.
+std::vector<std::filesystem::path> snapshots_to_average(const Flags& flags) {
+  std::vector<std::filesystem::path> paths(flags.files.begin(), flags.files.end());
+  const auto folder = std::ranges::find_if(paths, [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(path, ignored);
+  });
+  if (folder == paths.end()) {
+    if (flags.last) throw_user_error("--last counts the snapshots of a run, and '{}' is no folder; leave it out", flags.files[0]);
+    return paths;
+  }
+  if (paths.size() > 1) {
+    throw_user_error("'{}' is the folder of a run, and there is '{}' beside it; name one run, or snapshots alone",
+                     folder->string(), (folder == paths.begin() ? paths[1] : paths[0]).string());
+  }
+  if (!flags.last) throw_user_error("'snug average {}' needs --last, the number of snapshots, as in --last 5", flags.files[0]);
+  const std::int64_t last = settings::parse_count("--last", *flags.last, {.least = 1, .most = 1'000'000});
+  return train::last_snapshots(paths.front(), static_cast<std::size_t>(last));
+}
+
 }  // namespace
 
 void refuse_run_files(const Flags& flags) {
@@ -98,9 +147,11 @@ void refuse_run_files(const Flags& flags) {
 }
 
 void run_eval(const Flags& flags) {
-  const auto [snapshot, recipe, trained] = open_run(flags);
+  const TrainedRun run = open_run(flags);
+  const settings::Recipe& recipe = run.recipe;
+  const data::Description& trained = run.trained;
   const std::unique_ptr<data::Dataset> dataset = open_test_data(flags, recipe, trained);
-  train::Session session = open_evaluation(snapshot, recipe, trained, microbatch_of(recipe));
+  train::Session session = open_evaluation(run.weights, recipe, trained, microbatch_of(recipe));
   const StopSignal stop;
   std::optional<train::ClassTallies> tallies;  // of networks that tell each example's class
   if (trained.kind == data::Kind::images) tallies.emplace(session);
@@ -112,11 +163,9 @@ void run_eval(const Flags& flags) {
     throw Interrupted(stop.signal(), "evaluation was interrupted; run it again");
   const LossFacts& loss = *session.loss().facts;
   if (flags.json) {
-    nlohmann::ordered_json json{{"model", recipe.model},
-                                {"run", *flags.folder},
-                                {"data", recipe.data},
-                                {"step", snapshot.counters.step},
-                                {"test_examples", result.examples}};
+    nlohmann::ordered_json json = json_of(run, *flags.folder);
+    json["data"] = recipe.data;
+    json["test_examples"] = result.examples;
     json[fmt::format("test_{}", loss.metrics[0])] = result.loss;
     if (!loss.metrics[1].empty()) json[fmt::format("test_{}", loss.metrics[1])] = result.mean_score();
     if (tallies) json["per_class"] = per_class_json(tallies->classes(), trained);
@@ -129,36 +178,43 @@ void run_eval(const Flags& flags) {
       loss.metrics[1] == "accuracy"
           ? fmt::format("{:.2f}% of {} are correct, ", 100 * result.mean_score(), tested)
           : tested + ": " + (loss.metrics[1].empty() ? "" : describe_metric(loss, 1, result.mean_score(), "") + ", ");
-  write_out(fmt::format("{} after step {}: {}{}\n", recipe.model, snapshot.counters.step, says,
-                        describe_metric(loss, 0, result.loss, "")) +
+  write_out(fmt::format("{}: {}{}\n", describe_weights(run), says, describe_metric(loss, 0, result.loss, "")) +
             (tallies ? per_class_text(tallies->classes(), trained) : ""));
 }
 
 void run_export(const Flags& flags) {
   const train::SnapshotInfo snapshot = find_snapshot(flags);
   if (!flags.to) throw_user_error("'snug export' needs --to, as in 'snug export {} --to weights.safetensors'", *flags.folder);
-  settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
-  recipe.device = "cpu";  // nothing is computed, and the run may come from a machine with a GPU
-  const data::Description trained = trained_on(snapshot, recipe);
-  if (flags.has("tokenizer") && !names_folder(*flags.to)) {
-    throw_user_error(
-        "--tokenizer goes with a folder, which has the tokenizer beside the weights, and '{}' is a file; leave it out",
-        *flags.to);
-  }
-  take_for_run(flags, trained.kind, recipe);
-  const train::Session session = open_session(snapshot, recipe, trained);
-  if (names_folder(*flags.to)) {
-    const std::string said = export_folder(*flags.to, session, recipe, trained);
-    if (!said.empty()) note("snug: " + said);
-  } else {
-    train::export_weights(*flags.to, session, train::weights_metadata(trained));
-  }
+  const std::string model = export_to(flags, snapshot, [](train::Session& /*session*/) {});
   if (flags.json) {
     const nlohmann::ordered_json json{
-        {"model", recipe.model}, {"run", *flags.folder}, {"step", snapshot.counters.step}, {"to", *flags.to}};
+        {"model", model}, {"run", *flags.folder}, {"step", snapshot.counters.step}, {"to", *flags.to}};
     return write_json(json);
   }
-  write_out(fmt::format("{}: the weights of {} after step {}\n", *flags.to, recipe.model, snapshot.counters.step));
+  write_out(fmt::format("{}: the weights of {} after step {}\n", *flags.to, model, snapshot.counters.step));
+}
+
+void run_average(const Flags& flags) {
+  if (flags.files.empty()) {
+    throw UserError(
+        "'snug average' needs a run, as in 'snug average runs/gpt-small --last 5 --to average.safetensors' (see 'snug average "
+        "--help')");
+  }
+  const std::vector<std::filesystem::path> snapshots = snapshots_to_average(flags);
+  if (!flags.to) {
+    throw_user_error("'snug average' needs --to, as in 'snug average {} --last 5 --to average.safetensors'", flags.files.front());
+  }
+  std::vector<std::uint64_t> steps;
+  const std::string model = export_to(flags, train::inspect_snapshot(snapshots.back()),
+                                      [&](train::Session& session) { steps = train::average_snapshots(snapshots, session); });
+  if (flags.json) {
+    std::vector<std::string> names;
+    names.reserve(snapshots.size());
+    for (const std::filesystem::path& path : snapshots) names.push_back(path.string());
+    return write_json({{"model", model}, {"snapshots", names}, {"steps", steps}, {"to", *flags.to}});
+  }
+  write_out(fmt::format("{}: the mean of {} of {}, after {} {}\n", *flags.to, counted(steps.size(), "snapshot"), model,
+                        steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", ")));
 }
 
 }  // namespace snug::cli

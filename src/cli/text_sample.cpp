@@ -19,7 +19,7 @@ std::string sample_of(const std::string& folder) {
   flags.folder = folder;
   const TrainedRun run = open_run(flags);
   const std::unique_ptr<data::Tokenizer> tokenizer = open_tokenizer(run.recipe, run.trained);
-  TextWriter writer = open_writer(run.snapshot, run.recipe, run.trained, run.trained.text.length);
+  TextWriter writer = open_writer(run.weights, run.recipe, run.trained, run.trained.text.length);
   GenerationOptions options{.tokens = kTokens};
   options.sampling.temperature = kTemperature;
   options.sampling.seed = run.recipe.seed;

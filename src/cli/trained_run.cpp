@@ -2,8 +2,11 @@
 
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "api/trained_data.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "cli/output.h"
 #include "settings/knobs.h"
 #include "settings/told.h"
@@ -38,6 +41,7 @@ void take_for_run(const Flags& flags, data::Kind reads, settings::Recipe& recipe
 }
 
 TrainedRun open_run(const Flags& flags) {
+  if (flags.weights && flags.best) throw UserError("--weights and --best both say which weights; leave out one of them");
   train::SnapshotInfo snapshot = find_snapshot(flags);
   settings::Recipe recipe = settings::parse_recipe(snapshot.progress.recipe, snapshot.path.string());
   data::Description trained = trained_on(snapshot, recipe);
@@ -54,9 +58,31 @@ TrainedRun open_run(const Flags& flags) {
                     .microbatch = made.microbatch,
                     .workspace_limit = made.workspace_limit};
   recipe.allow = settings::Recipe().allow;
+  WeightsSource weights{.snapshot = snapshot.path, .exported = {}};
+  if (flags.weights) {
+    weights.exported = *flags.weights;
+    recipe.methods.nonzero.reset();  // exported weights are dense
+    recipe.sparse = {};
+  }
   take_for_run(flags, trained.kind, recipe);
   settings::check_recipe(recipe, settings::SaidBy::flags);
-  return {.snapshot = std::move(snapshot), .recipe = std::move(recipe), .trained = std::move(trained)};
+  return {
+      .snapshot = std::move(snapshot), .recipe = std::move(recipe), .trained = std::move(trained), .weights = std::move(weights)};
+}
+
+std::string describe_weights(const TrainedRun& run) {
+  if (run.weights.exported) return fmt::format("{} with {}", run.recipe.model, printable(run.weights.exported->string(), 200));
+  return fmt::format("{} after step {}", run.recipe.model, run.snapshot.counters.step);
+}
+
+nlohmann::ordered_json json_of(const TrainedRun& run, const std::string& folder) {
+  nlohmann::ordered_json json{{"model", run.recipe.model}, {"run", folder}};
+  if (run.weights.exported) {
+    json["weights"] = run.weights.exported->string();
+  } else {
+    json["step"] = run.snapshot.counters.step;
+  }
+  return json;
 }
 
 }  // namespace snug::cli

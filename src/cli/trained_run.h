@@ -1,6 +1,11 @@
 // The run that a command is given: its weights, and what they were trained on.
 #pragma once
 
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "api/evaluation.h"
 #include "cli/flags.h"
 #include "data/dataset.h"
 #include "settings/recipe.h"
@@ -20,7 +25,14 @@ struct TrainedRun {
   // The snapshot's, of just the model that was trained, with the flags that were given.
   settings::Recipe recipe;
   data::Description trained;  // images are normalized as those were that the weights were trained on
+  WeightsSource weights;      // the snapshot's, or those of --weights
 };
 TrainedRun open_run(const Flags& flags);
+
+// Whose weights a result is of: "small-cnn after step 600", "small-cnn with average.safetensors".
+std::string describe_weights(const TrainedRun& run);
+// The beginning of an object about them: {"model": "small-cnn", "run": "runs/small-cnn", "step": 600}, or "weights" instead of
+// the step.
+nlohmann::ordered_json json_of(const TrainedRun& run, const std::string& folder);
 
 }  // namespace snug::cli

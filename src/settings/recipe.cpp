@@ -88,6 +88,12 @@ void check_schedule(const ScheduleRecipe& schedule, Checker& check) {
     check.require(schedule.milestones.empty(), "schedule.milestones",
                   fmt::format("go only with {}; add that, or leave them out", step));
   }
+  const std::string warmup = check.say("warmup_steps = 4000", "--warmup-steps 4000");
+  check.require(schedule.kind != "inverse-sqrt" || schedule.warmup_steps > 0, "schedule.warmup_steps",
+                fmt::format("must say from which step on the rate falls with {}, as in {}",
+                            check.say("kind = \"inverse-sqrt\"", "--schedule inverse-sqrt"), warmup));
+  check.require(schedule.warmup_from == 0 || schedule.warmup_steps > 0, "schedule.warmup_from",
+                fmt::format("is about a warmup; say how long that is, as in {}, or leave it out", warmup));
 }
 
 void check_sparse(const SparseRecipe& sparse, const Methods& methods, Checker& check) {

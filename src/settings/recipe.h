@@ -44,8 +44,9 @@ struct OptimizerRecipe {
 };
 
 struct ScheduleRecipe {
-  std::string kind = "constant";   // constant, step, cosine or linear
-  std::int64_t warmup_steps = 0;   // the rate rises linearly from 0
+  std::string kind = "constant";   // constant, step, cosine, linear or inverse-sqrt
+  std::int64_t warmup_steps = 0;   // the rate rises linearly
+  double warmup_from = 0;          // ... from this one
   std::vector<double> milestones;  // epochs, rising; `step`: after each the rate is multiplied by gamma
   double gamma = 0.1;
   double final = 0;  // `cosine`, `linear`: the share of the learning rate that is left at the end

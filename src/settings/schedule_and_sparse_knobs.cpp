@@ -8,7 +8,7 @@ namespace snug::settings {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSparseMethods{"fixed", "set", "dsr"};
-constexpr std::array<std::string_view, 4> kSchedules{"constant", "step", "cosine", "linear"};
+constexpr std::array<std::string_view, 5> kSchedules{"constant", "step", "cosine", "linear", "inverse-sqrt"};
 
 const std::array kRows{
     Knob{.key = "schedule.kind",
@@ -16,8 +16,10 @@ const std::array kRows{
          .slot = [](Recipe& r) -> Slot { return &r.schedule.kind; },
          .argument = "KIND",
          .values = Choices(kSchedules),
-         .help = "learning-rate schedule: constant, step (times --gamma at each of --milestones), cosine or linear (both "
-                 "fall to 0 by the last step)",
+         .help =
+             "learning-rate schedule: constant, step (times --gamma at each of --milestones), cosine or linear (both "
+             "fall to 0 by the last step), inverse-sqrt (falls from the warmup's end on with the square root of the step, for "
+             "Transformers)",
          .otherwise = "",
          .topic = Topic::schedule,
          .offered = Offered::train,
@@ -27,11 +29,22 @@ const std::array kRows{
          .slot = [](Recipe& r) -> Slot { return &r.schedule.warmup_steps; },
          .argument = "N",
          .values = CountRange{0, kSteps.most},
-         .help = "learning-rate warmup: steps in which it rises from 0",
+         .help = "learning-rate warmup: steps in which it rises from --warmup-from",
          .otherwise = "",
          .topic = Topic::schedule,
          .offered = Offered::train,
          .may_change = true},
+    Knob{.key = "schedule.warmup_from",
+         .flag = "--warmup-from",
+         .slot = [](Recipe& r) -> Slot { return &r.schedule.warmup_from; },
+         .argument = "R",
+         .values = NumberRange{0, 1e6},
+         .help = "the learning rate of the first step of a warmup",
+         .otherwise = "",
+         .topic = Topic::schedule,
+         .offered = Offered::train,
+         .may_change = true,
+         .is_quiet = true},
     Knob{.key = "schedule.milestones",
          .flag = "--milestones",
          .slot = [](Recipe& r) -> Slot { return &r.schedule.milestones; },

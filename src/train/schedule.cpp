@@ -53,6 +53,8 @@ void check(const Schedule& schedule) {
   if (schedule.total_steps > 0 && schedule.warmup_steps > schedule.total_steps)
     throw_user_error("a warm-up of {} does not fit a run of {}; make it shorter", counted(schedule.warmup_steps, "step"),
                      schedule.total_steps);
+  if (schedule.kind == Kind::inverse_sqrt && schedule.warmup_steps == 0)
+    throw UserError("an inverse-sqrt schedule falls from the end of its warm-up on, and there is none; give warmup steps");
   if (schedule.kind == Kind::step) check_milestones(schedule);
   if (falls_to_its_end(schedule)) check_end(schedule);
 }
@@ -70,6 +72,8 @@ double learning_rate(const Schedule& schedule, std::uint64_t step) {
       const auto passed = std::upper_bound(schedule.milestones.begin(), schedule.milestones.end(), step);
       return schedule.base * std::pow(schedule.gamma, static_cast<double>(passed - schedule.milestones.begin()));
     }
+    case Kind::inverse_sqrt:
+      return schedule.base * std::sqrt(static_cast<double>(schedule.warmup_steps) / static_cast<double>(step));
     case Kind::cosine:
     case Kind::linear: {
       if (step >= schedule.total_steps) return schedule.final;

@@ -13,13 +13,15 @@ namespace snug::train {
 //   cosine     final + (base - final) (1 + cos(pi t)) / 2, t = (step - warmup_steps) / (total_steps - warmup_steps);
 //              final from total_steps on                                                                      (CosineAnnealingLR)
 //   linear     base + (final - base) t, t as above; final from total_steps on                                 (LinearLR)
+//   inverse_sqrt  base * sqrt(warmup_steps / step), which needs a warm-up: that of Transformers (Vaswani et al., "Attention is
+//              all you need", NeurIPS 2017) as fairseq computes it, and on however many steps the run has
 struct Schedule {
-  enum class Kind : std::uint8_t { constant, step, cosine, linear };
+  enum class Kind : std::uint8_t { constant, step, cosine, linear, inverse_sqrt };
   Kind kind = Kind::constant;
   double base = 0.1;
   std::uint64_t warmup_steps = 0;              // 0: no warm-up
   double warmup_start = 0;                     // the rate of step 0 when there is a warm-up
-  std::uint64_t total_steps = 0;               // of the run; needed for cosine and linear, 0 for the others
+  std::uint64_t total_steps = 0;               // of the run; needed for cosine and linear, may be 0 for others
   std::vector<std::uint64_t> milestones = {};  // of `step`, rising, counted from the run's first step
   double gamma = 0.1;                          // of `step`
   double final = 0;                            // of `cosine` and `linear`

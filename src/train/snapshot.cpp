@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/checksum.h"
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/pieces.h"
 #include "base/printable.h"
@@ -222,25 +223,15 @@ Progress load_snapshot(const fs::path& path, Session& session) {
   const io::SafetensorsReader reader(path);
   const SnapshotInfo info = verified_info(reader);
   const Program& program = session.plan().program;
-  const std::string source = "'" + path.string() + "'";
   const std::vector<StateId> states = io::states_of(program, kSavedRoles);
   // A program that only evaluates has no place for what the optimizer keeps.
   const bool trains = program.find_section(SectionKind::update) != nullptr;
-  std::vector<io::TensorInfo> wanted;
-  wanted.reserve(states.size());
-  for (const StateId id : states) wanted.push_back(io::tensor_of(program.state(id)));
-  const io::TensorMatch match = io::match_tensors(
-      wanted, reader.header(), {.source = source, .model = program.name, .ignored = is_checksum, .may_have_more = !trains});
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (match.tensors[i]->dtype != wanted[i].dtype) {
-      throw_user_error("{} has {} as {}, but the session stores {}; use the snapshot's precision, or export its weights", source,
-                       in_quotes(match.tensors[i]->name), name_of(match.tensors[i]->dtype), name_of(wanted[i].dtype));
-    }
-  }
+  const std::vector<std::uint64_t> begins =
+      find_states(info, program, states, trains ? OtherStates::are_refused : OtherStates::may_be_there);
   session.restore(info.counters);  // throws before anything has changed
   session.initialize_all_but(states);
   for (std::size_t i = 0; i < states.size(); ++i) {
-    std::uint64_t at = match.tensors[i]->begin;
+    std::uint64_t at = begins[i];
     session.write_logical_in_pieces(states[i], [&](std::span<std::byte> piece) {
       reader.file().read_at(at, piece);
       at += piece.size();
@@ -248,6 +239,26 @@ Progress load_snapshot(const fs::path& path, Session& session) {
   }
   session.derive();
   return info.progress;
+}
+
+std::vector<std::uint64_t> find_states(const SnapshotInfo& snapshot, const Program& program, std::span<const StateId> states,
+                                       OtherStates others) {
+  const std::string source = "'" + snapshot.path.string() + "'";
+  std::vector<io::TensorInfo> wanted;
+  wanted.reserve(states.size());
+  for (const StateId id : states) wanted.push_back(io::tensor_of(program.state(id)));
+  const io::SafetensorsHeader header{.tensors = snapshot.tensors, .metadata = {}};
+  const io::TensorMatch match = io::match_tensors(
+      wanted, header, {.source = source, .model = program.name, .may_have_more = others == OtherStates::may_be_there});
+  std::vector<std::uint64_t> begins;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (match.tensors[i]->dtype != wanted[i].dtype) {
+      throw_user_error("{} has {} as {}, but the session stores {}; use the snapshot's precision, or export its weights", source,
+                       in_quotes(match.tensors[i]->name), name_of(match.tensors[i]->dtype), name_of(wanted[i].dtype));
+    }
+    begins.push_back(match.tensors[i]->begin);
+  }
+  return begins;
 }
 
 SnapshotInfo inspect_snapshot(const fs::path& path) { return verified_info(io::SafetensorsReader(path)); }
@@ -267,6 +278,17 @@ FoundSnapshot find_latest_good(const fs::path& run_folder) {
     }
   }
   return found;
+}
+
+std::vector<fs::path> last_snapshots(const fs::path& run_folder, std::size_t count) {
+  const std::vector<NumberedFile> files = snapshots_of(run_folder);
+  if (files.size() < count) {
+    throw_user_error("'{}' has {}, not {}; ask for fewer, or train with --keep {}, which keeps more of them", run_folder.string(),
+                     counted(files.size(), "snapshot"), count, count);
+  }
+  std::vector<fs::path> last;
+  for (std::size_t i = count; i-- > 0;) last.push_back(files[i].path);
+  return last;
 }
 
 void prune_snapshots(const fs::path& run_folder, std::size_t keep, std::optional<std::uint64_t> best_step) {

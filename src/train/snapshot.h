@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,12 @@ Progress load_snapshot(const std::filesystem::path& path, Session& session);
 // Verifies the whole file and returns its description.
 SnapshotInfo inspect_snapshot(const std::filesystem::path& path);
 
+// Where the elements of these states begin in the file, each in logical order and its own type. UserError about the first that it
+// does not have, or not so, and, unless others may be there, about one that is none of them.
+enum class OtherStates : std::uint8_t { may_be_there, are_refused };
+std::vector<std::uint64_t> find_states(const SnapshotInfo& snapshot, const Program& program, std::span<const StateId> states,
+                                       OtherStates others);
+
 // snapshots/step_000001200.safetensors
 std::filesystem::path snapshot_path(const std::filesystem::path& run_folder, std::uint64_t step);
 
@@ -79,6 +86,9 @@ struct FoundSnapshot {
 };
 // The newest undamaged snapshot of a run folder.
 FoundSnapshot find_latest_good(const std::filesystem::path& run_folder);
+
+// The newest `count` snapshots of a run folder, the oldest of them first; UserError when it has fewer, saying how more are kept.
+std::vector<std::filesystem::path> last_snapshots(const std::filesystem::path& run_folder, std::size_t count);
 
 // Removes all but the newest `keep` snapshots of a run folder and the one after `best_step`; at least the newest stays.
 void prune_snapshots(const std::filesystem::path& run_folder, std::size_t keep, std::optional<std::uint64_t> best_step);

@@ -298,7 +298,8 @@ std::string import_weights(const std::filesystem::path& path, Session& session, 
 
   const std::string prefix = options.prefix.empty() ? find_prefix(tensors, family, named.header) : "";
   const std::string_view same_model = "; use weights of the same model";
-  const std::string way_out = !prefix.empty()
+  const std::string way_out = !options.names_flags ? std::string(same_model)
+                              : !prefix.empty()
                                   ? fmt::format("; its names begin with {0}: give --init-prefix {0}", printable(prefix))
                               : options.partial ? std::string(same_model)
                                                 : fmt::format("{}, or take what fits with --init-partial", same_model);

@@ -32,9 +32,10 @@ void export_states(const std::filesystem::path& path, const Session& session, st
 
 // How names in a file are mapped to those of the model.
 struct ImportOptions {
-  std::string prefix;    // what every name in the file begins with and the model's do not: "model."
-  bool partial = false;  // the file may lack tensors and may have others
-  bool strict = false;   // its classifier must have the model's number of classes
+  std::string prefix;       // what every name in the file begins with and the model's do not: "model."
+  bool partial = false;     // the file may lack tensors and may have others
+  bool strict = false;      // its classifier must have the model's number of classes
+  bool names_flags = true;  // refusals name the flags of training that would make of these options others
 };
 
 // From a safetensors file, an index of several or a folder with either (weights_file.h), a piece at a time. Every parameter and

@@ -11,6 +11,7 @@
 #include "plan/compile.h"
 #include "support/state_bytes.h"
 #include "support/temporary_folder.h"
+#include "train/average.h"
 #include "train/snapshot.h"
 #include "train/weights.h"
 
@@ -66,6 +67,9 @@ TEST_P(WeightsInPieces, NothingIsAllocatedThatIsAsLargeAsATensor) {
   train::Session resumed(plan, backend, 2, train::Start::from_file);
   EXPECT_LE(largest_call([&] { train::load_snapshot(folder / "s", resumed); }), kMost) << "resuming";
   EXPECT_EQ(support::state_bytes(resumed), support::state_bytes(*session));
+  const std::vector<std::filesystem::path> snapshots(GetParam().nonzero < 1 ? 1 : 8, folder / "s");
+  EXPECT_LE(largest_call([&] { train::average_snapshots(snapshots, resumed); }), kMost) << "averaging";
+  EXPECT_EQ(support::state_bytes(resumed), support::state_bytes(*session)) << "eight times the same";
   if (GetParam().nonzero < 1) return;  // dense weights are no sparse model's
 
   // In other numbers than the model's, too.

@@ -39,6 +39,7 @@ class Fixture {
     const fs::path dir = folder_.path();
     fs::create_directories(dir / "empty");
     write(dir / "file", "text\n");
+    write(dir / "latin1", "caf\xE9\n");
     write(dir / "typo.toml", "model = \"small-cnn\"\nbach = 3\n");
     write(dir / "syntax.toml", "model = \n");
     write(dir / "type.toml", "model = \"small-cnn\"\nbatch = \"ten\"\n");

@@ -1,6 +1,7 @@
 // Training as a user runs it: another process, a folder, signals.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -225,6 +226,42 @@ TEST(Train, InterruptedAndResumedEqualsUninterruptedBitForBit) {
   for (std::size_t i = 0; i < once.size(); ++i) {
     EXPECT_EQ(once[i]["step"], parts[i]["step"]);
     EXPECT_EQ(once[i].value("loss", Json()), parts[i].value("loss", Json()));
+  }
+}
+
+// A run of 5 steps that goes on to 8 is the run of 8 steps: this schedule does not look at the length. Its rates are those of the
+// formula, in the warm-up, where it is resumed and after that, whatever the optimizer.
+TEST(Train, InverseSqrtGoesOnWhereARunIsResumed) {
+  const TemporaryFolder folder;
+  for (const std::string optimizer : {"sgd", "adamw"}) {
+    const std::vector<std::string> schedule{"--optimizer", optimizer,       "--learning-rate", "0.01",
+                                            "--schedule",  "inverse-sqrt",  "--json",          "--warmup-steps",
+                                            "3",           "--warmup-from", "0.001",           "--steps"};
+    const auto of_steps = [&](const char* steps) {
+      std::vector<std::string> words = schedule;
+      words.emplace_back(steps);
+      return words;
+    };
+    const auto whole = folder / (optimizer + "_whole");
+    const auto parts = folder / (optimizer + "_parts");
+    ASSERT_EQ(run_snug(train(whole, of_steps("8"))).exit_code, 0);
+    ASSERT_EQ(run_snug(train(parts, of_steps("5"))).exit_code, 0);
+    std::vector<std::string> longer = resume(parts);
+    longer.insert(longer.end(), {"--steps", "8"});
+    const Ended ended = run_snug(longer);
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_EQ(tensors_of(parts), tensors_of(whole));
+    for (const auto& run : {whole, parts}) {
+      std::size_t checked = 0;
+      for (const Json& line : metrics_of(run)) {
+        if (!line.contains("learning_rate")) continue;
+        const double step = line["step"].get<double>() - 1;  // lines count the steps that are done
+        const double rate = step < 3 ? 0.001 + (0.01 - 0.001) * (step / 3) : 0.01 * std::sqrt(3 / step);
+        EXPECT_EQ(line["learning_rate"].get<double>(), rate) << line;
+        ++checked;
+      }
+      EXPECT_EQ(checked, 8U);
+    }
   }
 }
 

@@ -70,7 +70,7 @@ Recipe with_adamw() {
                               .epsilon = 1e-9,
                               .weight_decay = 0.1,
                               .decay_norms = true},
-                .schedule = {.kind = "linear", .warmup_steps = 7, .final = 0.1}};
+                .schedule = {.kind = "inverse-sqrt", .warmup_steps = 7, .warmup_from = 1e-7, .final = 0.1}};
   recipe.methods.moment_bits = 16;
   return recipe;
 }
@@ -190,6 +190,10 @@ TEST(Recipe, WrongTypesAndRangesAreRefusedWithTheirLine) {
   EXPECT_TRUE(
       support::mentions(refusal(model + "[schedule]\nkind = \"step\""), {"recipe", "schedule.milestones", "kind", "60", "120"}));
   EXPECT_TRUE(support::mentions(refusal(model + "[schedule]\nmilestones = [3]"), {"line 3", "schedule.milestones", "kind"}));
+  EXPECT_TRUE(support::mentions(refusal(model + "[schedule]\nkind = \"inverse-sqrt\""),
+                                {"recipe", "schedule.warmup_steps", "inverse-sqrt", "4000"}));
+  EXPECT_TRUE(
+      support::mentions(refusal(model + "[schedule]\nwarmup_from = 1e-7"), {"line 3", "schedule.warmup_from", "warmup_steps"}));
 }
 
 TEST(Recipe, LimitsAreThoseOfTheFlags) {

@@ -94,6 +94,31 @@ TEST(Schedule, MilestonesCountFromTheFirstStep) {
                 {13, 0.004000000000000001}});
 }
 
+// fairseq's inverse_sqrt: its learning rate before update n is warmup_init_lr + n (lr - warmup_init_lr) / warmup_updates while
+// n < warmup_updates, then lr sqrt(warmup_updates) / sqrt(n). These are of lr=5e-4, warmup_init_lr=1e-7, warmup_updates=4000.
+TEST(Schedule, InverseSqrtIsFairseqs) {
+  const Schedule schedule{.kind = Kind::inverse_sqrt, .base = 5e-4, .warmup_steps = 4000, .warmup_start = 1e-7};
+  expect_rates(schedule, {{0, 1e-7},
+                          {1, 2.24975e-7},
+                          {2000, 0.00025005},
+                          {3999, 0.000499875025},
+                          {4000, 5e-4},
+                          {4001, 0.0004999375117163091},
+                          {16000, 2.5e-4},
+                          {100000, 1e-4}});
+}
+
+TEST(Schedule, InverseSqrtHalvesWithFourTimesTheSteps) {
+  const Schedule schedule{.kind = Kind::inverse_sqrt, .base = 0.3, .warmup_steps = 5};
+  EXPECT_EQ(learning_rate(schedule, 5), 0.3);
+  EXPECT_EQ(learning_rate(schedule, 20), 0.15);
+  EXPECT_EQ(learning_rate(schedule, 80), 0.075);
+  Schedule longer = schedule;
+  longer.total_steps = 1000;
+  for (const std::uint64_t step : {0U, 3U, 7U, 999U, 2000U})
+    EXPECT_EQ(learning_rate(longer, step), learning_rate(schedule, step)) << "whatever the run's length";
+}
+
 std::string refusal(const Schedule& schedule) {
   return support::message_of<UserError>([&] { learning_rate(schedule, 0); });
 }
@@ -115,6 +140,7 @@ TEST(Schedule, ImpossibleSettingsAreRefused) {
   EXPECT_TRUE(support::mentions(refusal({.kind = Kind::linear}), {"linear", "total"}));
   EXPECT_TRUE(support::mentions(refusal({.kind = Kind::linear, .warmup_steps = 4, .total_steps = 4}), {"4", "linear"}));
   EXPECT_TRUE(support::mentions(refusal({.kind = Kind::linear, .total_steps = 4, .final = -1}), {"linear", "-1", "0"}));
+  EXPECT_TRUE(support::mentions(refusal({.kind = Kind::inverse_sqrt}), {"inverse-sqrt", "warm-up"}));
   EXPECT_EQ(refusal({.warmup_steps = 10, .total_steps = 10}), "nothing was thrown");
   EXPECT_EQ(refusal({.kind = Kind::step, .milestones = {50}}), "nothing was thrown");
 }

@@ -45,6 +45,18 @@ Character first_character(std::string_view text) {
   return {.code = code, .bytes = lead.bytes};
 }
 
+std::optional<std::u32string> decode_utf8(std::string_view text) {
+  std::u32string codes;
+  codes.reserve(text.size());
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    if (character.kind != Character::Kind::whole) return std::nullopt;
+    codes += character.code;
+    text.remove_prefix(character.bytes);
+  }
+  return codes;
+}
+
 std::size_t begin_of_incomplete_end(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(text.size(), 3); ++back) {
     const std::size_t at = text.size() - back;

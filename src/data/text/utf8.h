@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ struct Character {
 
 // The first character of `text`, which is not empty. Overlong forms, surrogates and numbers beyond U+10FFFF are bad.
 Character first_character(std::string_view text);
+
+// The code points of a text; nothing where some of its bytes are not UTF-8.
+std::optional<std::u32string> decode_utf8(std::string_view text);
 
 // Where the last character of `text` begins if more bytes are needed to complete it; else the text's size.
 std::size_t begin_of_incomplete_end(std::string_view text);

@@ -10,6 +10,13 @@ namespace {
 
 using Kind = Character::Kind;
 
+TEST(Utf8, TextsAreDecodedAsAWhole) {
+  EXPECT_EQ(decode_utf8("A\xC3\xA9\xF0\x9F\x98\x80"), U"Aé😀");
+  EXPECT_EQ(decode_utf8(""), U"");
+  EXPECT_EQ(decode_utf8("A\xC3"), std::nullopt);
+  EXPECT_EQ(decode_utf8("A\xC3 B"), std::nullopt);
+}
+
 TEST(Utf8, CharactersOfOneToFourBytes) {
   for (const auto& [text, code] : std::vector<std::pair<std::string, char32_t>>{{"A", 'A'},
                                                                                 {"\xC3\xA9", 0xE9},

@@ -90,6 +90,12 @@ TEST(WordSplitter, HoldsBackLittleOfALongWord) {
   }
 }
 
+TEST(Unicode, PunctuationAndSymbolsAtTheEdges) {
+  for (const char32_t code : {U'!', U'_', U'}', U'\u00A1', U'„', U'。', U'\U0001E95F'}) EXPECT_TRUE(is_punctuation(code));
+  for (const char32_t code : {U'$', U'+', U'~', U'€', U'⟠', U'\U0001F600'}) EXPECT_TRUE(is_symbol(code));
+  for (const char32_t code : {U'a', U'1', U' ', U'\u0301'}) EXPECT_FALSE(is_punctuation(code) || is_symbol(code));
+}
+
 TEST(Unicode, ClassesOfCharactersAtTheEdges) {
   using Class = CharacterClass;
   for (const auto& [code, kind] : std::vector<std::pair<char32_t, Class>>{
