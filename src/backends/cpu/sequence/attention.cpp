@@ -19,7 +19,6 @@ namespace {
 using Geometry = ops::AttentionGeometry;
 using simd::AttentionBlock;
 
-
 // The numbers of the inputs with queries, with keys and values (the same where these are not apart), and of the scalars, which
 // the lengths follow where there are some. Backward reads y and log_sum_exp from the two inputs before the scalars, or
 // probabilities from the one before.
