@@ -3,7 +3,7 @@
 
 Usage: bench/gpu_check.py [--seconds 240] [--logs gpu_check] [--only conformance,offload] [--list]
 Correctness alone, nothing here is timed: conformance of every backend, the same bits under every checkpointing strategy, offloaded activations, a run in
-CIFAR-10's shape within 6.7 MB on the CPU, the example of a run on the GPU, the driver's bytes, and, where PyTorch and transformers are installed,
+CIFAR-10's shape within 6.7 MB on the CPU, the example of a run on the GPU, moments in 8 bits, the driver's bytes, and, where PyTorch and transformers are installed,
 language models beside them. Lies in what scripts/bundle.sh packs (run.sh check). Ends with 1 where a check fails or does not end in time.
 """
 import argparse, importlib.util, json, os, random, subprocess, sys, threading, time
@@ -33,6 +33,8 @@ def commands(logs):
         "example": [[RUN, "example", "run_a_recipe", "cuda"]],
         "generate": [[*snug, "train", "gpt-small", "--device", "cuda", "--batch", "16", "--steps", "60", "--budget", "30MB", "--out", os.path.join(logs, "gpt")],
                      [*snug, "generate", os.path.join(logs, "gpt"), "--prompt", "Call me ", "--device", "cuda"]],
+        "moments_8bit": [[*snug, "train", "gpt-small", "--device", "cuda", "--precision", "bf16", "--moment-bits", "8", "--fuse-update", "yes",
+                          "--batch", "16", "--steps", "100", "--out", os.path.join(logs, "moments")]],
         "driver_bytes": [[RUN, "driver_bytes", "--only", "training", "--smi"]],
     }
     if importlib.util.find_spec("transformers"):

@@ -204,8 +204,7 @@ std::vector<OpCase> update_cases() {
   cases.push_back({.name = "fill_of_bytes",
                    .op = &ops::fill,
                    .operands = {{.kind = Kind::bytes, .shape = {77}, .low = 0, .high = 256}},
-                   .attributes = {{"value", 0.0}},
-                   .host_only = true});
+                   .attributes = {{"value", 0.0}}});
   cases.push_back({.name = "fill_of_halves",
                    .op = &ops::fill,
                    .operands = {{.kind = Kind::half, .shape = {77}}},

@@ -38,6 +38,7 @@ std::unique_ptr<BoundKernel> bind_fill(const Call& call) {
 }
 
 std::unique_ptr<BoundKernel> bind_fill_metrics(const Call& call) { return bind_fill<double>(call); }
+std::unique_ptr<BoundKernel> bind_fill_codes(const Call& call) { return bind_fill<std::uint8_t>(call); }
 
 template <typename T>
 std::unique_ptr<BoundKernel> bind_init_normal(const Call& call) {
@@ -75,6 +76,7 @@ std::unique_ptr<BoundKernel> bind_image_input(const Call& call) {
 constexpr Signature kDropout{.inputs = {Element::real, Element::scalars}};
 constexpr Signature kDrawn{.inputs = {Element::real, Element::scalars}};
 constexpr Signature kMetrics{.inputs = {Element::metrics}, .outputs = {Element::metrics}};
+constexpr Signature kCodes{.inputs = {Element::codes}, .outputs = {Element::codes}};
 constexpr Signature kImages{.inputs = {Element::image_bytes, Element::scalars}, .layouts = Layouts::images};
 
 KernelMatch match_image_input(const KernelQuery& query) {
@@ -96,6 +98,7 @@ consteval KernelDef define_image_input() {
 constinit const KernelDef dropout = define<[]<typename T>() { return bind_dropout<T>; }, kDropout>("cuda_dropout");
 constinit const KernelDef fill = define<[]<typename T>() { return bind_fill<T>; }>("cuda_fill");
 constinit const KernelDef fill_metrics = define<bind_fill_metrics, kMetrics>("cuda_fill_metrics", "fill");
+constinit const KernelDef fill_codes = define<bind_fill_codes, kCodes>("cuda_fill_codes", "fill");
 constinit const KernelDef init_normal = define<[]<typename T>() { return bind_init_normal<T>; }, kDrawn>("cuda_init_normal");
 constinit const KernelDef init_uniform = define<[]<typename T>() { return bind_init_uniform<T>; }, kDrawn>("cuda_init_uniform");
 constinit const KernelDef image_input = define_image_input();

@@ -117,6 +117,7 @@ void image_input(cudaStream_t stream, const std::uint8_t* images, T* y, const Sc
 }
 
 template void fill(cudaStream_t, double*, double, std::int64_t);
+template void fill(cudaStream_t, std::uint8_t*, double, std::int64_t);
 
 #define SNUG_INSTANTIATE(T)                                                                                             \
   template void dropout(cudaStream_t, const T*, T*, const Scalars*, double, std::uint64_t, std::uint64_t, LogicalOrder, \
