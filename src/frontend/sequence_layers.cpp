@@ -86,9 +86,10 @@ ValueId GraphBuilder::cross_attention(const std::string& name, ValueId q, ValueI
   const Shape& queries = type_of(q).shape;
   if (queries.rank() != 2 || options.heads < 1 || queries[1] % options.heads != 0)
     throw_user_error("layer '{}': queries {} do not split into {} heads", name, to_string(queries), options.heads);
+  const std::int64_t size = queries[1] / options.heads;
   Attributes attributes{{"heads", options.heads},
                         {"kv_heads", kv_heads_of(options)},
-                        {"scale", 1 / std::sqrt(static_cast<double>(queries[1] / options.heads))},
+                        {"scale", 1 / std::sqrt(static_cast<double>(size))},
                         {"dropout", options.dropout},
                         {"key", options.dropout > 0 ? ++random_keys_ : 0},
                         {"key_rows_per_example", rows_of_each_example(name, type_of(kv))}};

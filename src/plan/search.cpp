@@ -359,8 +359,8 @@ class Search {
   void try_less_workspace(bool tries_many) {
     std::vector<Candidate> front = on_frontier(candidates_);
     if (!tries_many) front.erase(front.begin(), front.end() - 1);
-    std::vector<Bytes> largest;  // under the last limit that was tried
-    for (const Candidate& candidate : front) largest.push_back(candidate.largest_workspace);
+    std::vector<Bytes> largest(front.size());  // under the last limit that was tried
+    std::ranges::transform(front, largest.begin(), &Candidate::largest_workspace);
     for (unsigned halvings = 1; halvings <= kMostHalvings; ++halvings) {
       std::vector<FrontierPoint> points;
       std::vector<std::size_t> of_candidate;
