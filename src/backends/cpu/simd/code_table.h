@@ -42,7 +42,7 @@ class CodeTable {
   static constexpr std::uint32_t kHalf = (0x3F800000U >> kDropped) - kLeast + 2;  // up to 1, and NaN
 
   const ops::BlockCode& code_;
-  std::array<std::uint8_t, 2 * kHalf> lowest_{};
+  std::array<std::uint8_t, std::size_t{2} * kHalf> lowest_{};
 };
 
 inline constexpr CodeTable kSignedTable{ops::kSignedCode};
