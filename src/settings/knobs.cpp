@@ -302,7 +302,7 @@ const std::array kOwn{
          .argument = "N",
          .values = CountRange{1, 1024},
          .help = "number of CPU threads",
-         .otherwise = "all cores"},
+         .otherwise = "all cores; fewer where --budget has no room for their scratch"},
     Knob{.key = "seed",
          .flag = "--seed",
          .slot = [](Recipe& r) -> Slot { return &r.seed; },

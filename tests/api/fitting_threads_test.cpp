@@ -70,6 +70,14 @@ TEST(FittingThreads, RefuseWithTheSmallestBudgetOfAll) {
   EXPECT_TRUE(planner.notes.empty());
 }
 
+TEST(FittingThreads, AreAllCoresWhereBitsMustStay) {
+  Planner planner(150);
+  settings::Recipe recipe = with_budget();
+  recipe.allow = {"exact"};
+  EXPECT_THROW(planner.open(recipe, 16), DoesNotFit);
+  EXPECT_EQ(planner.tried, std::vector{16});
+}
+
 TEST(FittingThreads, AreThoseThatWereAskedFor) {
   Planner planner(150);
   settings::Recipe recipe = with_budget();
