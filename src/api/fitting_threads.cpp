@@ -20,7 +20,7 @@ Backend open_fitting_backend(const settings::Recipe& recipe, const std::function
                              const std::function<void(const std::string&)>& say, int cores) {
   const bool may_choose = recipe.budget_bytes && recipe.threads == 0 && recipe.device == "cpu" && cores > 1 &&
                           parse_allowance(recipe.allow).has(Exactness::reassociated);
-  const int most = may_choose ? cores : static_cast<int>(recipe.threads);
+  const int most = recipe.threads == 0 ? cores : static_cast<int>(recipe.threads);
   Backend backend = open_with(recipe, most);
   try {
     plan(backend);
